@@ -1,0 +1,1 @@
+"""The vocabulary: names, columns, windows and queries as immutable values."""

@@ -1,0 +1,115 @@
+"""Statements as values: what the parser returns and the engine carries out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from weft.logical.relations import Emit, StreamDefinition, TableDefinition
+from weft.logical.windows import Window
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Select:
+    """A select as parsed, before names are bound.
+
+    `windows` maps the start offset of a table's name token to the window written on it, in
+    brackets or as a Flink table function; `between` is PSoup's BEGIN … END window.
+    """
+
+    text: str
+    tree: exp.Query
+    windows: Mapping[int, Window] = field(default_factory=dict)
+    between: Window | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CreateStream:
+    definition: StreamDefinition
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CreateTable:
+    definition: TableDefinition
+    select: Select | None = None  # CREATE TABLE t AS SELECT ...
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CreateQuery:
+    name: str
+    select: Select
+    text: str  # the whole statement, kept in the catalog
+    emit: Emit | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Insert:
+    """INSERT INTO table [(columns)] VALUES ... | SELECT ...; `select` covers both."""
+
+    table: str
+    columns: tuple[str, ...]  # empty: all, in order
+    select: Select
+    line: int = 1
+    column: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Update:
+    table: str
+    assignments: tuple[tuple[str, exp.Expression], ...]
+    where: exp.Expression | None
+    line: int = 1
+    column: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Delete:
+    table: str
+    where: exp.Expression | None
+    line: int = 1
+    column: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drop:
+    kind: str  # "query", "stream" or "table"
+    name: str
+    if_exists: bool = False
+    line: int = 1
+    column: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Show:
+    what: str  # "queries", "streams", "tables", "triggers", "aggregates"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Describe:
+    name: str
+    line: int = 1
+    column: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explain:
+    name: str | None
+    select: Select | None
+    format: str = "text"  # "text", "json" or "mermaid"
+    emit: Emit | None = None
+    line: int = 1
+    column: int = 1
+
+
+Statement = (
+    Select | CreateStream | CreateTable | CreateQuery | Insert | Update | Delete | Drop | Show | Describe | Explain
+)
