@@ -3,7 +3,7 @@
 VENV    := .venv
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
-SOURCES := src tests bench
+SOURCES := $(wildcard src tests bench scripts)
 
 # Tests run in two processes, a file at a time, because each process starts its own Spark.
 # For one test: make test PYTEST_ARGS="tests/unit/test_cli.py -k table"

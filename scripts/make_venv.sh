@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=${1:-.venv}
 
-say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
+say() { if [ -t 2 ]; then printf '\033[1m%s\033[0m\n' "$*" >&2; else echo "$*" >&2; fi; }
 
 is_new_enough() {
   "$1" -c 'import sys; raise SystemExit(sys.version_info < (3, 11))' >/dev/null 2>&1
