@@ -1,0 +1,179 @@
+"""Rows of the catalog as values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+
+from weft.logical.relations import Column, Kind, Relation, StreamDefinition, TableDefinition
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+MICROSECOND = timedelta(microseconds=1)
+
+
+def to_instant(micros: int | None) -> datetime | None:
+    return None if micros is None else EPOCH + timedelta(microseconds=micros)
+
+
+def to_micros(value: datetime | None) -> int | None:
+    return None if value is None else (value - EPOCH) // MICROSECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One immutable Parquet file and what is known of it."""
+
+    owner: str
+    part: str
+    path: str
+    rows: int
+    bytes: int
+    tick: int
+    min_time: int | None = None
+    max_time: int | None = None
+    evaluation: int = 0
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRecord:
+    id: int
+    definition: StreamDefinition
+    clock: int | None
+    max_time: int | None
+    batch_id: int
+    rows: int
+    late: int
+    rejected: int
+    pruned_rows: int
+    created_tick: int
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def owner(self) -> str:
+        return f"stream:{self.id}"
+
+    def relation(self) -> Relation:
+        return self.definition.relation()
+
+
+@dataclass(frozen=True, slots=True)
+class TableRecord:
+    id: int
+    definition: TableDefinition
+    changed_tick: int
+    next_row: int
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def owner(self) -> str:
+        return f"table:{self.id}"
+
+    def relation(self) -> Relation:
+        return self.definition.relation()
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRecord:
+    """A registered query and how far it is evaluated.
+
+    `order` says how its answer is sorted: pairs of stored column and descending, nulls first.
+    """
+
+    id: int
+    name: str
+    statement: str
+    columns: tuple[Column, ...]
+    order: tuple[tuple[str, bool, bool], ...]
+    is_per_window: bool
+    is_append_only: bool
+    shows_window: bool  # window_start and window_end stand first in the answer
+    strategy: str
+    reads: tuple[str, ...]
+    horizons: dict[str, int] = field(hash=False)
+    created_tick: int
+    clock: int | None
+    evaluated_tick: int
+    frontier: int | None
+    evaluation: int
+    rows_out: int
+    last_ms: int
+    newest_end: int | None
+    error: str | None
+
+    @property
+    def owner(self) -> str:
+        return f"query:{self.id}"
+
+    def output_columns(self) -> tuple[Column, ...]:
+        """The columns of the answer, as the user sees them."""
+        if not self.shows_window:
+            return self.columns
+        return (Column("window_start", "TIMESTAMP"), Column("window_end", "TIMESTAMP"), *self.columns)
+
+    def relation(self) -> Relation:
+        time = "window_time" if self.is_per_window else None
+        return Relation(
+            Kind.QUERY, self.name, self.output_columns(), time, is_per_window=self.is_per_window
+        )
+
+
+def dump_stream(definition: StreamDefinition) -> str:
+    return json.dumps(
+        {
+            "name": definition.name,
+            "columns": [[c.name, c.type] for c in definition.columns],
+            "time_column": definition.time_column,
+            "delay": definition.delay // MICROSECOND,
+            "retain": None if definition.retain is None else definition.retain // MICROSECOND,
+            "options": dict(definition.options),
+        }
+    )
+
+
+def load_stream(text: str) -> StreamDefinition:
+    raw = json.loads(text)
+    return StreamDefinition(
+        raw["name"],
+        tuple(Column(*pair) for pair in raw["columns"]),
+        raw["time_column"],
+        timedelta(microseconds=raw["delay"]),
+        None if raw["retain"] is None else timedelta(microseconds=raw["retain"]),
+        raw["options"],
+    )
+
+
+def dump_table(definition: TableDefinition) -> str:
+    return json.dumps(
+        {
+            "name": definition.name,
+            "columns": [[c.name, c.type] for c in definition.columns],
+            "retroactive": definition.is_retroactive,
+            "options": dict(definition.options),
+        }
+    )
+
+
+def load_table(text: str) -> TableDefinition:
+    raw = json.loads(text)
+    columns = tuple(Column(*pair) for pair in raw["columns"])
+    return TableDefinition(raw["name"], columns, raw["retroactive"], raw["options"])
+
+
+def dump_answer(record: QueryRecord) -> str:
+    return json.dumps(
+        {
+            "columns": [[c.name, c.type] for c in record.columns],
+            "order": record.order,
+            "per_window": record.is_per_window,
+            "append_only": record.is_append_only,
+            "shows_window": record.shows_window,
+        }
+    )

@@ -1,0 +1,137 @@
+"""The catalog's relations. Instants are microseconds since the epoch, so every database agrees.
+
+A *tick* is the position of an event in the order in which this warehouse saw things happen:
+pushes, batches, changes of tables, registrations. It is what "before" and "after" mean for
+non-retroactive tables (UPA §4.1) and for stream-prefix consistency (PSoup §3.4).
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+VERSION = "0001"  # the newest migration, see migrations/versions
+
+metadata = sa.MetaData()
+
+
+def _id() -> sa.Column:
+    # SQLite only autoincrements a plain INTEGER key.
+    kind = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+    return sa.Column("id", kind, primary_key=True, autoincrement=True)
+
+
+def _count(name: str) -> sa.Column:
+    return sa.Column(name, sa.BigInteger, nullable=False, default=0)
+
+
+facts = sa.Table(
+    "facts",
+    metadata,
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+
+streams = sa.Table(
+    "streams",
+    metadata,
+    _id(),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("folded", sa.Text, nullable=False, unique=True),  # the name in lower case
+    sa.Column("definition", sa.Text, nullable=False),
+    sa.Column("clock", sa.BigInteger),
+    sa.Column("max_time", sa.BigInteger),
+    sa.Column("batch_id", sa.BigInteger, nullable=False, default=-1),  # newest committed batch
+    _count("rows"),
+    _count("late"),
+    _count("rejected"),
+    _count("pruned_rows"),
+    sa.Column("created_tick", sa.BigInteger, nullable=False),
+)
+
+tables = sa.Table(
+    "tables",
+    metadata,
+    _id(),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("folded", sa.Text, nullable=False, unique=True),
+    sa.Column("definition", sa.Text, nullable=False),
+    sa.Column("changed_tick", sa.BigInteger, nullable=False),
+    _count("next_row"),
+)
+
+queries = sa.Table(
+    "queries",
+    metadata,
+    _id(),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("folded", sa.Text, nullable=False, unique=True),
+    sa.Column("statement", sa.Text, nullable=False),
+    sa.Column("columns", sa.Text, nullable=False),  # JSON: output columns
+    sa.Column("strategy", sa.Text, nullable=False),
+    sa.Column("reads", sa.Text, nullable=False),  # JSON: ["stream:1", "table:2", ...]
+    sa.Column("horizons", sa.Text, nullable=False),  # JSON: stream id → first visible instant
+    sa.Column("created_tick", sa.BigInteger, nullable=False),
+    sa.Column("clock", sa.BigInteger),  # evaluated up to this instant
+    sa.Column("evaluated_tick", sa.BigInteger, nullable=False, default=0),
+    sa.Column("frontier", sa.BigInteger),  # sessions: first instant of an open one
+    _count("evaluation"),  # number of the newest evaluation
+    _count("rows_out"),
+    _count("last_ms"),
+    sa.Column("newest_end", sa.BigInteger),  # end of the newest emitted window
+    sa.Column("error", sa.Text),
+)
+
+segments = sa.Table(
+    "segments",
+    metadata,
+    _id(),
+    sa.Column("owner", sa.String(32), nullable=False),  # "stream:1", "table:2", "query:3"
+    sa.Column("part", sa.String(16), nullable=False),  # rows, late, rejected, gone, changes, base
+    sa.Column("path", sa.Text, nullable=False),  # relative to the warehouse
+    _count("rows"),
+    _count("bytes"),
+    sa.Column("min_time", sa.BigInteger),
+    sa.Column("max_time", sa.BigInteger),
+    _count("evaluation"),  # queries: newest evaluation inside
+    sa.Column("tick", sa.BigInteger, nullable=False),
+    sa.Column("dropped_at", sa.BigInteger),  # wall clock; swept when no reader can hold it
+    sa.Index("segments_by_owner", "owner", "part"),
+)
+
+batches = sa.Table(
+    "batches",
+    metadata,
+    _id(),
+    sa.Column("stream_id", sa.BigInteger, nullable=False),
+    sa.Column("stream", sa.Text, nullable=False),
+    sa.Column("batch_id", sa.BigInteger, nullable=False),
+    _count("rows"),
+    _count("late"),
+    _count("rejected"),
+    _count("queries"),
+    _count("ms"),
+    sa.Column("clock", sa.BigInteger),
+    sa.Column("committed_at", sa.BigInteger, nullable=False),
+)
+
+evaluations = sa.Table(
+    "evaluations",
+    metadata,
+    sa.Column("query_id", sa.BigInteger, primary_key=True),
+    sa.Column("evaluation", sa.BigInteger, primary_key=True),
+    sa.Column("clock", sa.BigInteger),
+    _count("changes"),
+    _count("ms"),
+    sa.Column("committed_at", sa.BigInteger, nullable=False),
+)
+
+set_aside = sa.Table(
+    "set_aside",
+    metadata,
+    _id(),
+    sa.Column("stream_id", sa.BigInteger, nullable=False),
+    sa.Column("path", sa.Text, nullable=False),
+    sa.Column("size", sa.BigInteger),
+    sa.Column("modified", sa.BigInteger),
+    sa.Column("problem", sa.Text, nullable=False),
+)
