@@ -11,18 +11,30 @@ from weft.logical.relations import Emit, StreamDefinition, TableDefinition
 from weft.logical.windows import Window
 
 
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A name in the text, and where it starts."""
+
+    text: str
+    line: int
+    column: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Select:
     """A select as parsed, before names are bound.
 
     `windows` maps the start offset of a table's name token to the window written on it, in
-    brackets or as a Flink table function; `between` is PSoup's BEGIN … END window.
+    brackets or as a Flink table function; `between` is PSoup's BEGIN … END window. `descriptors`
+    has, for a Flink function, the column in its DESCRIPTOR and then a session's keys: whether
+    they fit the stream is checked when names are bound.
     """
 
     text: str
     tree: exp.Query
     windows: Mapping[int, Window] = field(default_factory=dict)
     between: Window | None = None
+    descriptors: Mapping[int, tuple[Word, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,5 +123,15 @@ class Explain:
 
 
 Statement = (
-    Select | CreateStream | CreateTable | CreateQuery | Insert | Update | Delete | Drop | Show | Describe | Explain
+    Select
+    | CreateStream
+    | CreateTable
+    | CreateQuery
+    | Insert
+    | Update
+    | Delete
+    | Drop
+    | Show
+    | Describe
+    | Explain
 )

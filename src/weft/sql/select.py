@@ -1,0 +1,76 @@
+"""Selects and expressions: cut Weft's clauses, let sqlglot parse the rest, translate its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.tokens import Token
+
+from weft.errors import SyntaxProblem
+from weft.logical.relations import Emit
+from weft.sql.cut import cut, cut_emit
+from weft.sql.slips import refuse_slips, translate
+from weft.sql.statements import Select
+from weft.sql.tokens import DIALECT, Cursor, place_at, raw, word
+
+QUERY_WORDS = {"SELECT", "WITH", "VALUES", "FROM", "("}
+
+
+def parse_select(cursor: Cursor, what: str) -> Select:
+    """The rest of the statement as a select that may not have EMIT: only standing queries emit."""
+    start = cursor.at
+    select, emit = parse_select_and_emit(cursor, what)
+    if emit is not None:
+        at = next(
+            i for i in range(len(cursor.tokens) - 1, start, -1) if word(cursor.tokens[i]) == "EMIT"
+        )
+        place = cursor.place_of(cursor.tokens[at])
+        raise SyntaxProblem(
+            f"{what} has no EMIT clause",
+            detail="it is answered once, from what is there now",
+            hint="for an answer that follows the stream: CREATE CONTINUOUS QUERY <name> AS SELECT … EMIT …",
+            line=place.line,
+            column=place.column,
+        )
+    return select
+
+
+def parse_select_and_emit(cursor: Cursor, what: str) -> tuple[Select, Emit | None]:
+    if word(cursor.now) not in QUERY_WORDS:
+        raise cursor.problem(f"expected SELECT in {what}")
+    run, emit = cut_emit(cursor.text, cursor.rest)
+    cursor.at = len(cursor.tokens)
+    pieces = cut(cursor.text, run)
+    tree = _as_query(parse_tokens(cursor.text, pieces.tokens), cursor.text, run)
+    text = raw(cursor.text, run)
+    return Select(text, tree, pieces.windows, pieces.between, pieces.descriptors), emit
+
+
+def parse_tokens(text: str, run: Sequence[Token]) -> exp.Expression:
+    """One statement through sqlglot. Its own positions stay valid: `text` is the whole script."""
+    refuse_slips(text, run)
+    try:
+        return DIALECT.parser().parse(list(run), text)[0]
+    except ParseError as error:
+        raise translate(text, run, error) from None
+    except RecursionError:
+        place = place_at(text, run[0].start)
+        raise SyntaxProblem(
+            "the statement is nested too deeply",
+            hint="split it with WITH … AS (…)",
+            line=place.line,
+            column=place.column,
+        ) from None
+
+
+def _as_query(tree: exp.Expression, text: str, run: Sequence[Token]) -> exp.Query:
+    if isinstance(tree, exp.Values):  # a bare VALUES list is a table, not a query, to sqlglot
+        return exp.select("*").from_(tree)
+    if isinstance(tree, exp.Query):
+        return tree
+    place = place_at(text, run[0].start)
+    raise SyntaxProblem(
+        "this is not a SELECT", hint="write SELECT … FROM …", line=place.line, column=place.column
+    )
