@@ -1,0 +1,85 @@
+"""Durable files and what their Parquet footers say."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+
+from weft.catalog.records import Segment, to_micros
+from weft.errors import StorageError
+
+
+def sync_file(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+sync_folder = sync_file  # a folder is synced the same way; it makes its entries durable
+
+
+def write_durably(path: Path, write: Callable[[Path], None]) -> None:
+    """Write a file so that it is there whole or not at all, also after a crash.
+
+    The temporary name starts with an underscore, which Spark's file source passes over.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"_tmp-{path.name}")
+    try:
+        write(temporary)
+        sync_file(temporary)
+        temporary.rename(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise storage_problem(path, error) from error
+
+
+def storage_problem(path: Path, error: BaseException) -> StorageError:
+    return StorageError(
+        f"{path} could not be written",
+        detail=str(error),
+        hint="free some disk space or check the permissions, then try again; nothing was lost",
+        code="WEFT_STORAGE_WRITE",
+    )
+
+
+def parquet_files(folder: Path) -> Iterator[Path]:
+    """Data files under a folder that Spark wrote, in a stable order."""
+    return iter(sorted(p for p in folder.rglob("*.parquet") if not p.name.startswith(("_", "."))))
+
+
+def footer_segment(
+    path: Path, root: Path, owner: str, part: str, tick: int, time_column: str | None, evaluation: int = 0
+) -> Segment:
+    """Describe a Parquet file by its footer: rows, bytes, and the range of its time column."""
+    import pyarrow.parquet as pq
+
+    footer = pq.read_metadata(path)
+    low, high = _time_range(footer, time_column) if time_column else (None, None)
+    return Segment(
+        owner, part, str(path.relative_to(root)), footer.num_rows, path.stat().st_size, tick,
+        low, high, evaluation,
+    )  # fmt: skip
+
+
+def _time_range(footer, column: str) -> tuple[int | None, int | None]:
+    names = [footer.schema.column(i).path for i in range(footer.num_columns)]
+    index = names.index(column)
+    lows, highs = [], []
+    for group in range(footer.num_row_groups):
+        found = footer.row_group(group).column(index).statistics
+        if found is not None and found.has_min_max:
+            lows.append(_micros(found.min))
+            highs.append(_micros(found.max))
+    return (min(lows), max(highs)) if lows else (None, None)
+
+
+def _micros(value: datetime) -> int:
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=timezone.utc)
+    return to_micros(value)
