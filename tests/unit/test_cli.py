@@ -196,7 +196,7 @@ def test_a_pipe_is_read_statement_by_statement(db):
     done = weft_command("sql", stdin="SELECT\n 1;\n\\run\n\\q\nSELECT 2;")
     assert done.exit_code == 0, done.output
     assert db.asked == ["SELECT\n 1"]
-    assert "1,000 rows in 1 batches" in done.stderr
+    assert "1,000 rows in 1 batch," in done.stderr
 
 
 def test_an_error_in_a_pipe_names_the_line_of_the_pipe(db):
@@ -227,14 +227,14 @@ def test_an_unknown_meta_command_is_refused_with_a_hint(db):
 
 def test_sql_run_processes_afterwards(db):
     done = weft_command("sql", "-c", "SELECT 1", "--run")
-    assert "1,000 rows in 1 batches" in done.stderr
+    assert "1,000 rows in 1 batch," in done.stderr
 
 
 def test_run_once_logs_each_batch_and_a_summary(db):
     done = weft_command("run", "--once")
     assert done.exit_code == 0, done.output
     assert "stream=trades rows=1000 late=2 rejected=0 queries=3 ms=420" in done.stdout
-    assert "1,000 rows in 1 batches" in done.stdout
+    assert "1,000 rows in 1 batch," in done.stdout
 
 
 def test_run_starts_with_the_trigger_and_stops_in_order(db):

@@ -49,6 +49,7 @@ class Board:
     started: float = field(default_factory=time.monotonic)
     recent: deque[tuple[float, int]] = field(default_factory=deque)
     queries: int = 0
+    spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
 
     def add(self, batch: Any) -> None:
         tally = self.streams.setdefault(batch.stream, StreamTally())
@@ -77,7 +78,7 @@ class Board:
 
     def summary(self) -> str:
         text = (
-            f"{self.total('rows'):,} rows in {self.total('batches'):,} batches, "
+            f"{plural(self.total('rows'), 'row')} in {plural(self.total('batches'), 'batch', 'es')}, "
             f"{time.monotonic() - self.started:,.1f} s"
         )
         for what in ("late", "rejected"):
@@ -93,7 +94,8 @@ class Board:
             )
         else:
             line += f" … {time.monotonic() - self.started:.0f} s"
-        parts: list[Any] = [Spinner("dots", Text(line))]
+        self.spinner.update(text=Text(line))
+        parts: list[Any] = [self.spinner]
         if self.streams:
             parts.append(self._table())
         return Group(*parts)
@@ -125,6 +127,10 @@ class Board:
             return
         with Live(self, console=self.console, refresh_per_second=8, transient=True):
             yield
+
+
+def plural(count: int, noun: str, ending: str = "s") -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else ending)
 
 
 def log_line(batch: Any) -> str:

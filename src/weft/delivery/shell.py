@@ -6,6 +6,9 @@ A statement ends with a semicolon and may take several lines; Ctrl-C clears it, 
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -17,7 +20,9 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from weft.delivery.completion import WeftCompleter, lexer
+from weft.delivery.problems import draw_fault, draw_problem
 from weft.delivery.split import is_complete
+from weft.errors import WeftError
 
 if TYPE_CHECKING:
     from weft.delivery.session import Session
@@ -106,14 +111,22 @@ class Shell:
         except KeyboardInterrupt:
             self.session.note("cancelled")
         except Exception as error:  # a fault of ours must not take the shell with it
-            from weft.delivery.problems import draw_fault
-
             draw_fault(self.session.err, error)
 
     def _edit(self, text: str) -> str:
-        import typer
-
-        return (typer.edit(f"{text};\n" if text else "", extension=".sql") or text).strip()
+        """The text as it comes back from the user's editor."""
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "statement.sql"
+            path.write_text(f"{text};\n" if text else "", encoding="utf-8")
+            try:
+                subprocess.run([*shlex.split(editor), str(path)], check=True)
+            except (OSError, subprocess.CalledProcessError) as error:
+                draw_problem(
+                    self.session.err, WeftError(f"cannot edit: {error}", hint="set EDITOR")
+                )
+                return text
+            return path.read_text(encoding="utf-8").strip()
 
     def _look_around(self) -> None:
         """Once per prompt: names for completion, and whether the pipeline runs."""

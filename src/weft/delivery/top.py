@@ -47,9 +47,9 @@ NUMBERS = {
     "queries",
 }
 BARS = "▁▂▃▄▅▆▇█"
-BATCHES_SHOWN = 6
+BATCHES_SHOWN, ERRORS_SHOWN = 6, 3
 WIDTH_OF_A_LOG = 160
-LEFT_FOR_QUERIES = 14  # lines of a screen that other parts need, besides streams and batches
+LEFT_FOR_QUERIES = 17  # lines of a screen that other parts need, besides streams and batches
 
 
 @dataclass
@@ -133,11 +133,10 @@ def _streams(look: Look) -> Table:
     return table
 
 
-def _queries(look: Look, room: int | None) -> Table:
+def _queries(look: Look, room: int | None) -> Group:
     """The failing ones first, then the costliest."""
-    table = _table(
-        "queries", ("strategy", "window", "rows", "rows/s", "evaluations", "ms", "clock")
-    )
+    columns = ("strategy", "window", "rows", "rows/s", "evaluations", "ms", "clock")
+    table = _table("queries", columns)
     queries = sorted(look.status.queries, key=lambda q: (not q.error, -(q.last_ms or 0), q.name))
     shown = queries if room is None else queries[:room]
     for q in shown:
@@ -149,13 +148,16 @@ def _queries(look: Look, room: int | None) -> Table:
             _rate(look.query_rate(q)),
             f"{q.evaluations:,}",
             "-" if q.last_ms is None else f"{q.last_ms:,.0f}",
-            Text(printable(str(q.error)), style="red")
-            if q.error
-            else (show_time(q.clock) if q.clock else "-"),
+            show_time(q.clock) if q.clock else "-",
         )
-    if len(shown) < len(queries):
-        table.add_row(Text(f"and {len(queries) - len(shown):,} more", style="dim"))
-    return table
+    rest = len(queries) - len(shown)
+    more = [Text(f"and {rest:,} more", style="dim")] if rest else []
+    return Group(table, *more, *(_failure(q) for q in queries[:ERRORS_SHOWN] if q.error))
+
+
+def _failure(query: Any) -> Text:
+    text = f"{printable(query.name)}: {printable(str(query.error))}"
+    return Text(text, style="red", no_wrap=True, overflow="ellipsis")
 
 
 def _batches(look: Look) -> Group:
