@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from select import select
 from typing import TYPE_CHECKING, Any
 
@@ -34,22 +34,10 @@ except ImportError:  # not on this platform: Ctrl-C still works
 if TYPE_CHECKING:
     from weft.engine import Database
 
-NUMBERS = {
-    "rows",
-    "rows/s",
-    "late",
-    "rejected",
-    "lag",
-    "evaluations",
-    "ms",
-    "ago",
-    "batch",
-    "queries",
-}
+NUMBERS = {"rows", "rows/s", "late", "rejected", "lag", "evals", "ms", "ago", "number", "evaluated"}
 BARS = "▁▂▃▄▅▆▇█"
-BATCHES_SHOWN, ERRORS_SHOWN = 6, 3
-WIDTH_OF_A_LOG = 160
-LEFT_FOR_QUERIES = 17  # lines of a screen that other parts need, besides streams and batches
+BATCHES_SHOWN, ERRORS_SHOWN, WIDEST = 6, 3, 40
+NARROW, LOW, WIDTH_OF_A_LOG = 100, 30, 160
 
 
 @dataclass
@@ -72,34 +60,32 @@ class Look:
 def show_once(db: Database, console: Console, place: str) -> None:
     if not console.is_terminal:
         console.width = max(console.width, WIDTH_OF_A_LOG)
-    console.print(draw(Look(db.status(), place), height=None))
+    console.print(draw(Look(db.status(), place), console.width))
 
 
 def show_live(db: Database, console: Console, place: str, interval: float) -> None:
     """Redraw every interval until q or Ctrl-C."""
     look = Look(db.status(), place)
-    with (
-        keys(console) as is_asked_to_stop,
-        Live(console=console, screen=True, auto_refresh=False) as live,
-    ):
+    screen = Live(console=console, screen=True, auto_refresh=False)
+    with keys(console) as is_asked_to_stop, screen as live:
         while True:
-            live.update(draw(look, height=console.height), refresh=True)
+            live.update(draw(look, console.width, console.height), refresh=True)
             if is_asked_to_stop(interval):
                 return
             look.before = None
             look = Look(db.status(), place, before=look)
 
 
-def draw(look: Look, height: int | None) -> Group:
-    status = look.status
+def draw(look: Look, width: int, height: int | None = None) -> Group:
+    """The whole view; on a small screen fewer columns, batches and queries."""
+    is_narrow, is_low = width < NARROW, height is not None and height < LOW
+    batches = _batches(look, BATCHES_SHOWN // 2 if is_low else BATCHES_SHOWN)
     room = None
     if height is not None:
-        room = max(3, height - LEFT_FOR_QUERIES - len(status.streams) - BATCHES_SHOWN)
-    parts: list[RenderableType] = [_headline(look), Text(), _streams(look), Text()]
-    parts.append(_queries(look, room))
-    if status.batches:
-        parts += [Text(), _batches(look)]
-    return Group(*parts)
+        taken = 9 + len(look.status.streams) + (BATCHES_SHOWN // 2 if is_low else BATCHES_SHOWN)
+        room = max(3, height - taken - 4)
+    parts: list[RenderableType] = [_headline(look), Text(), _streams(look, is_narrow), Text()]
+    return Group(*parts, _queries(look, is_narrow, room), Text(), batches)
 
 
 def _headline(look: Look) -> Text:
@@ -111,45 +97,45 @@ def _headline(look: Look) -> Text:
     return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
 
-def _streams(look: Look) -> Table:
-    table = _table(
-        "streams", ("source", "rows", "rows/s", "late", "rejected", "clock", "lag", "retain")
-    )
+def _streams(look: Look, is_narrow: bool) -> Table:
     rates = stream_rates(look)
-    for s in sorted(look.status.streams, key=lambda s: s.name):
-        table.add_row(
-            Text(printable(s.name)),
-            Text(s.source),
-            f"{s.rows:,}",
-            _rate(rates.get(s.name)),
-            _warning(s.late),
-            _warning(s.rejected, "red"),
-            show_time(s.clock) if s.clock else "-",
-            show_lag(s.clock, look.now),
-            duration(s.retain)
-            if s.retain is not None and hasattr(s.retain, "days")
+    rows = [
+        {
+            "streams": Text(printable(s.name)),
+            "source": Text(_text(s.source)),
+            "rows": f"{s.rows:,}",
+            "rows/s": _rate(rates.get(s.name)),
+            "late": _warning(s.late),
+            "rejected": _warning(s.rejected, "red"),
+            "clock": show_time(s.clock) if s.clock else "-",
+            "lag": show_lag(s.clock, look.now),
+            "retain": duration(s.retain)
+            if isinstance(s.retain, timedelta)
             else _text(s.retain, "all"),
-        )
-    return table
+        }
+        for s in sorted(look.status.streams, key=lambda s: s.name)
+    ]
+    return _table("streams", rows, without=("source", "retain") if is_narrow else ())
 
 
-def _queries(look: Look, room: int | None) -> Group:
+def _queries(look: Look, is_narrow: bool, room: int | None) -> Group:
     """The failing ones first, then the costliest."""
-    columns = ("strategy", "window", "rows", "rows/s", "evaluations", "ms", "clock")
-    table = _table("queries", columns)
     queries = sorted(look.status.queries, key=lambda q: (not q.error, -(q.last_ms or 0), q.name))
-    shown = queries if room is None else queries[:room]
-    for q in shown:
-        table.add_row(
-            Text(printable(q.name), style="red" if q.error else ""),
-            Text(_text(q.strategy)),
-            Text(_text(q.window)),
-            f"{q.rows_out:,}",
-            _rate(look.query_rate(q)),
-            f"{q.evaluations:,}",
-            "-" if q.last_ms is None else f"{q.last_ms:,.0f}",
-            show_time(q.clock) if q.clock else "-",
-        )
+    shown = queries[:room]
+    rows = [
+        {
+            "queries": Text(printable(q.name), style="red" if q.error else ""),
+            "strategy": Text(_text(q.strategy)),
+            "window": Text(_text(q.window)),
+            "rows": f"{q.rows_out:,}",
+            "rows/s": _rate(look.query_rate(q)),
+            "evals": f"{q.evaluations:,}",
+            "ms": "-" if q.last_ms is None else f"{q.last_ms:,.0f}",
+            "clock": show_time(q.clock) if q.clock else "-",
+        }
+        for q in shown
+    ]
+    table = _table("queries", rows, without=("clock",) if is_narrow else ())
     rest = len(queries) - len(shown)
     more = [Text(f"and {rest:,} more", style="dim")] if rest else []
     return Group(table, *more, *(_failure(q) for q in queries[:ERRORS_SHOWN] if q.error))
@@ -160,28 +146,31 @@ def _failure(query: Any) -> Text:
     return Text(text, style="red", no_wrap=True, overflow="ellipsis")
 
 
-def _batches(look: Look) -> Group:
+def _batches(look: Look, count: int) -> RenderableType:
     """The newest batches, and the durations of all that are known as a line of bars."""
     oldest_first = sorted(look.status.batches, key=lambda b: b.committed_at)
-    table = _table("batches", ("batch", "rows", "late", "rejected", "queries", "ms", "ago"))
-    for b in reversed(oldest_first[-BATCHES_SHOWN:]):
-        table.add_row(
-            Text(printable(b.stream)),
-            f"{b.batch_id}",
-            f"{b.rows:,}",
-            _warning(b.late),
-            _warning(b.rejected, "red"),
-            f"{b.queries}",
-            f"{b.ms:,.0f}",
-            show_lag(b.committed_at, look.now),
-        )
+    rows = [
+        {
+            "batches": Text(printable(b.stream)),
+            "number": f"{b.batch_id}",
+            "rows": f"{b.rows:,}",
+            "late": _warning(b.late),
+            "rejected": _warning(b.rejected, "red"),
+            "evaluated": f"{b.queries}",
+            "ms": f"{b.ms:,.0f}",
+            "ago": show_lag(b.committed_at, look.now),
+        }
+        for b in reversed(oldest_first[-count:])
+    ]
+    if not rows:
+        return Text("no batch yet", style="dim")
     durations = [b.ms for b in oldest_first]
-    line = Text.assemble(
+    line = [
         ("ms per batch  ", "dim"),
         (bars(durations), "cyan"),
         (f"  max {max(durations):,.0f}", "dim"),
-    )
-    return Group(table, line)
+    ]
+    return Group(_table("batches", rows), Text.assemble(*line, no_wrap=True, overflow="ellipsis"))
 
 
 def stream_rates(look: Look) -> dict[str, float]:
@@ -202,14 +191,18 @@ def bars(values: list[float]) -> str:
     return "".join(BARS[min(len(BARS) - 1, int(v / top * len(BARS)))] for v in values)
 
 
-def _table(title: str, columns: tuple[str, ...]) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold cyan", expand=False
-    )
-    table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=32)
-    for name in columns:
+def _table(title: str, rows: list[dict[str, Any]], without: tuple[str, ...] = ()) -> Table:
+    """A table of rows by column name; the first column is called by the title."""
+    names = [name for name in (rows[0] if rows else [title]) if name not in without]
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold cyan")
+    table.padding = (0, 1, 0, 0)
+    for name in names:
         justify = "right" if name in NUMBERS else "left"
-        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis")
+        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", max_width=WIDEST)
+    for row in rows:
+        table.add_row(*(row[name] for name in names))
+    if not rows:
+        table.add_row(Text("none", style="dim"))
     return table
 
 
