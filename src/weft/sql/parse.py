@@ -95,7 +95,7 @@ def _show(cursor: Cursor) -> Show:
 
 def _describe(cursor: Cursor) -> Describe:
     for kind in ("STREAM", "TABLE", "QUERY"):
-        if cursor.sees(kind) and cursor.ahead() is not None and not word(cursor.ahead()) == ".":
+        if cursor.sees(kind) and cursor.ahead() is not None and word(cursor.ahead()) != ".":
             cursor.next()
     name = parse_name(cursor, "stream, table or query")
     return Describe(name.text, name.line, name.column)

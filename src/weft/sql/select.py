@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from weft.errors import SyntaxProblem
 from weft.logical.relations import Emit
@@ -15,6 +15,12 @@ from weft.sql.slips import refuse_slips, translate
 from weft.sql.statements import Select
 from weft.sql.tokens import DIALECT, Cursor, place_at, raw, word
 
+BARE_FUNCTIONS = {
+    TokenType.CURRENT_TIMESTAMP: exp.CurrentTimestamp,
+    TokenType.CURRENT_DATE: exp.CurrentDate,
+    TokenType.CURRENT_TIME: exp.CurrentTime,
+    TokenType.LOCALTIMESTAMP: exp.Localtimestamp,
+}
 QUERY_WORDS = {"SELECT", "WITH", "VALUES", "FROM", "("}
 
 
@@ -52,7 +58,7 @@ def parse_tokens(text: str, run: Sequence[Token]) -> exp.Expression:
     """One statement through sqlglot. Its own positions stay valid: `text` is the whole script."""
     refuse_slips(text, run)
     try:
-        return DIALECT.parser().parse(list(run), text)[0]
+        tree = DIALECT.parser().parse(_with_window_calls(run), text)[0]
     except ParseError as error:
         raise translate(text, run, error) from None
     except RecursionError:
@@ -63,6 +69,39 @@ def parse_tokens(text: str, run: Sequence[Token]) -> exp.Expression:
             line=place.line,
             column=place.column,
         ) from None
+    _locate_bare_functions(tree, run)
+    return tree
+
+
+def _with_window_calls(run: Sequence[Token]) -> list[Token]:
+    """Tell window(ts, …) from the WINDOW clause: after GROUP BY, sqlglot takes both for the clause."""
+    result = []
+    for token, after in zip(run, [*run[1:], None], strict=True):
+        if token.token_type is TokenType.WINDOW and word(after) == "(":
+            token = Token(
+                TokenType.VAR,
+                token.text,
+                token.line,
+                token.col,
+                token.start,
+                token.end,
+                token.comments,
+            )
+        result.append(token)
+    return result
+
+
+def _locate_bare_functions(tree: exp.Expression, run: Sequence[Token]) -> None:
+    """sqlglot keeps no position for current_timestamp without parentheses: give it the token's."""
+    for kind, node_type in BARE_FUNCTIONS.items():
+        tokens = [
+            t
+            for t, after in zip(run, [*run[1:], None], strict=True)
+            if t.token_type is kind and word(after) != "("
+        ]
+        nodes = [node for node in tree.find_all(node_type, bfs=False) if not node.meta]
+        for token, node in zip(tokens, nodes, strict=False):
+            node.meta.update(line=token.line, col=token.col, start=token.start, end=token.end)
 
 
 def _as_query(tree: exp.Expression, text: str, run: Sequence[Token]) -> exp.Query:
