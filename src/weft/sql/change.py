@@ -44,7 +44,7 @@ def _columns(cursor: Cursor) -> tuple[str, ...]:
     names: list[str] = []
     while True:
         if inside.now is None or inside.now.token_type not in NAMES:
-            raise inside.problem("expected the name of a column")
+            raise inside.problem("expected the name of a column", hint="for example (sym, company)")
         names.append(inside.next().text)
         if inside.is_done:
             return tuple(names)
@@ -61,7 +61,9 @@ def parse_update(cursor: Cursor) -> Update:
         )
     tree = _parse(cursor, run)
     if not tree.expressions:
-        raise cursor.problem("expected column = value after SET")
+        raise cursor.problem(
+            "expected column = value after SET", hint="for example SET company = 'Acme'"
+        )
     assignments = tuple(_assignment(cursor, part, name) for part in tree.expressions)
     return Update(name.text, assignments, _where(tree), name.line, name.column)
 

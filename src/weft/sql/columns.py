@@ -144,6 +144,8 @@ def _unknown_source(parts: list[exp.Expression], frame: Frame) -> SqlError:
     aliases = [source.alias for source in frame.sources]
     if hidden is not None:
         hint = f'here "{name}" is called "{hidden.alias}"'
+    elif len(parts) == 2 and (having := [s for s in frame.sources if s.has(parts[1].name)]):
+        hint = f'did you mean "{having[0].alias}.{parts[1].name}"?'
     else:
         hint = did_you_mean(name, [*aliases, *(c for s in frame.sources for c in s.columns)])
     return UnknownName(

@@ -19,6 +19,10 @@ from weft.sql.tokens import NAMES, Cursor, Place, raw, split, word
 from weft.sql.types import parse_type
 
 CREATABLE = ("STREAM", "TABLE", "CONTINUOUS QUERY", "MATERIALIZED VIEW")
+NOT_YET = {
+    "TRIGGER": "until then, follow an answer with q.subscribe() in Python",
+    "AGGREGATE": "until then, use Spark's own aggregate functions",
+}
 QUERY_FORM = "CREATE CONTINUOUS QUERY <name> AS SELECT …"
 
 
@@ -52,9 +56,12 @@ def parse_create(cursor: Cursor) -> Statement:
 
 def _not_creatable(cursor: Cursor) -> SyntaxProblem | Unsupported:
     what, place = word(cursor.now), cursor.place
-    if what in {"TRIGGER", "AGGREGATE"}:
+    if what in NOT_YET:
         return Unsupported(
-            f"CREATE {what} is not available yet", line=place.line, column=place.column
+            f"CREATE {what} is not available yet",
+            hint=NOT_YET[what],
+            line=place.line,
+            column=place.column,
         )
     if what in {"QUERY", "VIEW", "CONTINUOUS", "MATERIALIZED"}:
         return cursor.problem("expected CONTINUOUS QUERY after CREATE", hint=f"write {QUERY_FORM}")
@@ -119,9 +126,12 @@ def _table(cursor: Cursor, preamble: Preamble) -> CreateTable:
     select = None
     if cursor.sees("AS"):
         if has_columns:
-            raise cursor.problem(
+            place = cursor.place
+            raise SyntaxProblem(
                 "a table has columns or a SELECT, not both",
                 hint="remove the columns: the SELECT has them",
+                line=place.line,
+                column=place.column,
             )
         cursor.next()
         select = parse_select(cursor, "CREATE TABLE … AS")

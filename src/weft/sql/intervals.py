@@ -63,13 +63,13 @@ def _microseconds_in(unit: str, number: str) -> int:
     if singular in NOT_FIXED:
         raise InvalidWindow(
             f"{number} {unit} has no fixed length",
-            detail="months and years differ in length, so windows of them cannot be shared or aligned",
+            detail="months and years differ in length, so nothing can be aligned to them",
             hint="use days, for example 30 DAYS",
         )
     if singular not in MICROSECONDS:
         raise InvalidWindow(
             f'"{unit}" is not a unit of time',
-            detail="the units are days, hours, minutes, seconds, milliseconds and microseconds, and weeks",
+            detail="the units are weeks, days, hours, minutes, seconds, milliseconds and microseconds",
             hint=did_you_mean(unit, [*MICROSECONDS, *(f"{u}s" for u in MICROSECONDS)]),
         )
     return MICROSECONDS[singular]
@@ -79,7 +79,7 @@ def _unreadable(body: str, rest: str) -> SqlError:
     if re.fullmatch(r"[+-]?\d+(\.\d+)?", rest):
         return InvalidWindow(
             f"the interval {rest} has no unit",
-            hint=f"say {rest} of what, for example {rest} SECONDS",
+            hint=f"say {rest} of what, for example {rest} {'SECOND' if rest == '1' else 'SECONDS'}",
         )
     return InvalidWindow(f'"{body}" is not an interval', hint=EXAMPLES)
 

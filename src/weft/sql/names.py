@@ -7,7 +7,7 @@ from sqlglot.tokens import TokenType
 from weft.errors import SqlError, SyntaxProblem
 from weft.logical.relations import ARRIVAL, WINDOW_END, WINDOW_START, WINDOW_TIME
 from weft.sql.statements import Word
-from weft.sql.tokens import NAMES, Cursor, Place, take_name
+from weft.sql.tokens import NAMES, Cursor, Place, raw, take_name
 
 RESERVED_PREFIX = "_weft"
 RESERVED_COLUMNS = (WINDOW_START, WINDOW_END, WINDOW_TIME, ARRIVAL)
@@ -17,16 +17,18 @@ BACKTICKS = "quote unusual names with `backticks`"
 def parse_name(cursor: Cursor, what: str) -> Word:
     """A name as it stands, with dots joined: `trades`, trades.late."""
     place = cursor.place
-    if cursor.now is not None and cursor.now.token_type is TokenType.STRING:
-        raise cursor.problem(f"expected the name of a {what}", hint=BACKTICKS)
     if cursor.now is None or cursor.now.token_type not in NAMES:
-        raise cursor.problem(f"expected the name of a {what}", hint=_name_hint(cursor))
+        raise cursor.problem(f"expected the name of a {what}", hint=_name_hint(cursor, what))
     name = "".join(token.text for token in take_name(cursor))
     return Word(name, place.line, place.column)
 
 
-def _name_hint(cursor: Cursor) -> str | None:
-    return None if cursor.is_done else BACKTICKS
+def _name_hint(cursor: Cursor, what: str) -> str:
+    if cursor.now is None or cursor.sees("AS") or cursor.sees("("):
+        return f"write the {what}'s name here"
+    is_string = cursor.now.token_type is TokenType.STRING
+    plain = cursor.now.text if is_string else raw(cursor.text, [cursor.now])
+    return f"write it without quotes, or in backticks: `{plain}`" if is_string else BACKTICKS
 
 
 def parse_new_name(cursor: Cursor, what: str) -> Word:
@@ -86,7 +88,12 @@ def parse_options(cursor: Cursor) -> dict[str, str]:
         key_place = inside.place
         key = _option_key(inside)
         if key in options:
-            raise _refused(f'the option "{key}" is given twice', key_place, "keep one of them")
+            raise SyntaxProblem(
+                f'the option "{key}" is given twice',
+                hint="keep one of them",
+                line=key_place.line,
+                column=key_place.column,
+            )
         inside.expect("=", after=f'the option "{key}"', hint=f"write {key} = '<value>'")
         options[key] = _option_value(inside, key)
         if inside.is_done:

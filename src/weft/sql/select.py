@@ -45,7 +45,9 @@ def parse_select(cursor: Cursor, what: str) -> Select:
 
 def parse_select_and_emit(cursor: Cursor, what: str) -> tuple[Select, Emit | None]:
     if word(cursor.now) not in QUERY_WORDS:
-        raise cursor.problem(f"expected SELECT in {what}")
+        raise cursor.problem(
+            f"expected SELECT in {what}", hint="only a SELECT, WITH or VALUES can stand here"
+        )
     run, emit = cut_emit(cursor.text, cursor.rest)
     cursor.at = len(cursor.tokens)
     pieces = cut(cursor.text, run)

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType
 
 from weft.errors import SyntaxProblem, did_you_mean
-from weft.sql.tokens import CLOSING, NAMES, OPENING, QUOTED, place_at, raw, word
+from weft.sql.tokens import CLOSING, NAMES, OPENING, place_at, raw, word
+from weft.sql.types import SIMPLE
 
 CLAUSES = {
     "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "SORT BY", "CLUSTER BY", "DISTRIBUTE BY",
     "LIMIT", "UNION", "INTERSECT", "JOIN", "ON",
 }  # fmt: skip
+# What must follow, and an example of it.
 NEEDS_MORE = {
-    "SELECT": "a list of columns",
-    "FROM": "the name of a stream, table or query",
-    "JOIN": "the name of a stream, table or query",
-    "WHERE": "a condition",
-    "HAVING": "a condition",
-    "ON": "a condition",
-    "GROUP BY": "columns",
-    "ORDER BY": "columns",
-    "LIMIT": "a number",
-    "UNION": "a SELECT",
-    "AS": "a name",
+    "SELECT": ("a list of columns", "SELECT * takes all of them"),
+    "FROM": ("a name", "name a stream, table or query, for example FROM trades"),
+    "JOIN": ("a name", "name a stream, table or query, for example JOIN symbols ON …"),
+    "WHERE": ("a condition", "for example WHERE price > 10"),
+    "HAVING": ("a condition", "for example HAVING count(*) > 10"),
+    "ON": ("a condition", "for example ON a.id = b.id"),
+    "GROUP BY": ("columns", "for example GROUP BY sym"),
+    "ORDER BY": ("columns", "for example ORDER BY price DESC"),
+    "UNION": ("a SELECT", "for example UNION ALL SELECT …"),
+    "AS": ("a name", "for example AS total"),
 }
 PARTNER = {"(": ")", "[": "]", "{": "}"}
 MISSPELT = ("FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "UNION", "JOIN", "EMIT")
@@ -73,9 +73,8 @@ def _refuse_pair(text: str, token: Token, after: Token | None) -> None:
 
 
 def _needs_more(text: str, token: Token, after: Token | None) -> SyntaxProblem:
-    what = word(token)
-    hint = "SELECT * takes all of them" if what == "SELECT" else None
-    return _at(text, token, f"{what} needs {NEEDS_MORE[what]}, found {_found(text, after)}", hint)
+    what, hint = NEEDS_MORE[word(token)]
+    return _at(text, token, f"{word(token)} needs {what}, found {_found(text, after)}", hint)
 
 
 def _found(text: str, token: Token | None) -> str:
@@ -91,8 +90,11 @@ def translate(text: str, run: Sequence[Token], error: ParseError) -> SyntaxProbl
     """sqlglot's error as ours: one line, no colours, and the position where the token starts."""
     details = error.errors[0] if error.errors else {}
     token = _token_of(run, details)
-    problem, hint = _explain(details.get("description") or "", text, run, token)
-    return _at(text, token, problem, hint)
+    before = list(run[: run.index(token)])
+    for explain in (_misplaced, _missing, _misspelt):
+        if (problem := explain(text, before, token, details.get("description") or "")) is not None:
+            return problem
+    return _at(text, token, f'"{raw(text, [token])}" is not expected here', _guess(before, token))
 
 
 def _token_of(run: Sequence[Token], details: dict[str, object]) -> Token:
@@ -101,45 +103,51 @@ def _token_of(run: Sequence[Token], details: dict[str, object]) -> Token:
     return next((token for token in run if (token.line, token.col) == end), run[-1])
 
 
-def _explain(said: str, text: str, run: Sequence[Token], token: Token) -> tuple[str, str | None]:
-    shown = f'"{raw(text, [token])}"'
-    index = run.index(token)
-    before = run[index - 1] if index else None
-    if said.startswith("Expected END after CASE"):
-        return "CASE has no END", "write CASE WHEN … THEN … [ELSE …] END"
-    if said.startswith("Expected TYPE after CAST"):
-        return f"{shown} is not a type", "for example CAST(x AS DOUBLE)"
-    if expected := re.match(r"(?:Expecting|Expected) (\S+)", said):
-        if expected[1] == "table":
-            return f"expected a name after {shown}", None
-        return f"expected {expected[1]} before {shown}", _guess(before, token)
-    if missing := re.match(r"Required keyword: '(\w+)' missing for .*\.(\w+)'>", said):
-        return f"{shown} needs something after it", _for_missing(missing[2])
-    return f"unexpected {shown}", _guess(before, token)
-
-
-def _for_missing(kind: str) -> str | None:
-    return {
-        "Between": "write x BETWEEN low AND high",
-        "Where": "write a condition after WHERE",
-    }.get(kind)
-
-
-def _guess(before: Token | None, token: Token) -> str | None:
-    """A misspelt keyword is read as an alias, so the error points at the word after it."""
-    if word(before) in {"GROUP", "ORDER", "PARTITION"}:
-        return f'did you mean "{word(before)} BY"?'
-    if word(before) == "EMIT":
-        return "EMIT ON WINDOW CLOSE or EMIT CHANGES is the last thing in a continuous query"
-    for candidate in (before, token):
-        if candidate is not None and candidate.token_type not in QUOTED and len(candidate.text) > 2:
-            hint = did_you_mean(candidate.text, MISSPELT)
-            if hint and f'"{word(candidate)}"' not in hint:
-                return hint
-    if word(token) == "[":
-        return "a window in brackets stands directly after the name of a stream in FROM"
-    if token.token_type in NAMES and before is not None and before.token_type in NAMES:
-        return "is a comma or an operator missing before it?"
-    if token.token_type is TokenType.STRING:
-        return "quote names with `backticks`: \"…\" and '…' are strings"
+def _misspelt(text: str, before: list[Token], token: Token, said: str) -> SyntaxProblem | None:
+    """A misspelt keyword is read as an alias, so sqlglot points at the word after it."""
+    for candidate in ([before[-1]] if before else []) + [token]:
+        name = word(candidate)
+        if name in {"GROUP", "ORDER", "PARTITION"}:
+            return _at(text, candidate, f"{name} needs BY", f"write {name} BY …")
+        is_candidate = name.isalpha() and len(name) > 2 and name not in MISSPELT
+        if is_candidate and (hint := did_you_mean(name, MISSPELT)):
+            return _at(text, candidate, f'"{candidate.text}" is not expected here', hint)
     return None
+
+
+def _missing(text: str, before: list[Token], token: Token, said: str) -> SyntaxProblem | None:
+    """Something that had to come next did not."""
+    shown = f'"{raw(text, [token])}"'
+    if said.startswith("Expected END after CASE"):
+        case = next((t for t in reversed(before) if word(t) == "CASE"), token)
+        return _at(text, case, "this CASE has no END", "write CASE WHEN … THEN … [ELSE …] END")
+    if said.startswith("Expected TYPE after CAST"):
+        hint = did_you_mean(token.text, SIMPLE) or "for example CAST(x AS DOUBLE)"
+        return _at(text, token, f"{shown} is not a type", hint)
+    if "expressions.core.Between" in said:
+        return _at(text, token, "BETWEEN needs two ends", "write x BETWEEN low AND high")
+    if said.startswith("Required keyword"):
+        return _at(
+            text, token, f"{shown} needs something after it", "finish the expression, or remove it"
+        )
+    return None
+
+
+def _misplaced(text: str, before: list[Token], token: Token, said: str) -> SyntaxProblem | None:
+    """Weft's own clauses where they cannot stand."""
+    bracket = next((t for t in reversed(before[-4:]) if word(t) == "["), None)
+    if bracket is not None and any(word(t) in {"RANGE", "ROWS", "SINCE"} for t in before[-3:]):
+        hint = "write the window directly after the name of a stream in FROM: FROM trades [RANGE 1 HOUR]"
+        return _at(text, bracket, "a window cannot stand here", hint)
+    if before and word(before[-1]) == "EMIT":
+        hint = "write EMIT ON WINDOW CLOSE or EMIT CHANGES at the very end of a continuous query"
+        return _at(text, before[-1], "EMIT is not the last clause", hint)
+    return None
+
+
+def _guess(before: list[Token], token: Token) -> str | None:
+    if token.token_type is TokenType.STRING:
+        return "quote names with `backticks`: '…' and \"…\" are strings"
+    if before and token.token_type in NAMES and before[-1].token_type in NAMES:
+        return "is a comma or an operator missing before it?"
+    return "check what comes before it"
