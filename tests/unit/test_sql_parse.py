@@ -333,3 +333,19 @@ def test_deep_nesting_is_an_error_or_works(depth: int) -> None:
         parse("SELECT " + "(" * depth + "1" + ")" * depth)
     except SqlError as error:
         assert "deeply" in error.problem
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY a)",
+        "PERCENTILE(a, 0.5, b)",
+        "LISTAGG(a)",
+        "STRING_AGG(DISTINCT a, ';')",
+        "LOG10(a)",
+        "TO_CHAR(a, '999')",
+        "FIRST(a) IGNORE NULLS",
+    ],
+)
+def test_functions_come_out_as_they_went_in(expression: str) -> None:
+    assert one(f"SELECT {expression} FROM t").tree.sql("spark") == f"SELECT {expression} FROM t"

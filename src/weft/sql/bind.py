@@ -7,7 +7,7 @@ way, inside out, with their positions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from sqlglot import exp
@@ -17,6 +17,7 @@ from weft.logical.query import BoundQuery, Source
 from weft.logical.relations import Emit, Relation
 from weft.logical.windows import WholeStream
 from weft.sql.attach import attach_between, attach_window, refuse_window
+from weft.sql.blocks import aliased, aliases, made_by_windows, merged_names, nested_joins
 from weft.sql.columns import check_column
 from weft.sql.functions import check_function, check_reproducible
 from weft.sql.outputs import output_of, refuse_duplicates
@@ -128,15 +129,15 @@ class _Binder:
 
     def check_clauses(self, node: exp.Select, frame: Frame, ctes: CTEs, output: Output) -> None:
         """Clause by clause, each with the aliases it can see: none, those before it, or all."""
-        frame.aliases_to_come = {alias.lower() for alias in _aliases(node.expressions)}
+        frame.aliases_to_come = {alias.lower() for alias in aliases(node.expressions)}
         for key in BEFORE_ALIASES:
             self.walk(node.args.get(key), frame, ctes)
-        for join in [*(node.args.get("joins") or []), *_nested_joins(node)]:
+        for join in [*(node.args.get("joins") or []), *nested_joins(node)]:
             self.walk(join.args.get("on"), frame, ctes)
-        frame.aliases, frame.aliases_to_come = _made_by_windows(node), set()
+        frame.aliases, frame.aliases_to_come = made_by_windows(node), set()
         for projection in node.expressions:
             self.walk(projection, frame, ctes)
-            frame.aliases |= {alias.lower() for alias in _aliases([projection])}
+            frame.aliases |= {alias.lower() for alias in aliases([projection])}
         self.walk(node.args.get("group"), frame, ctes)
         frame.aliases |= {name.lower() for name in output.names}
         for key in AFTER_ALIASES:
@@ -150,7 +151,7 @@ class _Binder:
             self.source(join.this, frame, ctes)
             for right in frame.sources[before:]:
                 right.is_joined_out = (join.kind or "").upper() in {"SEMI", "ANTI"}
-                frame.merge(_merged_names(join, frame.sources[:before], right), right)
+                frame.merge(merged_names(join, frame.sources[:before], right), right)
         for lateral in node.args.get("laterals") or []:
             self.source(lateral, frame, ctes)
 
@@ -161,10 +162,10 @@ class _Binder:
         elif isinstance(node, exp.Subquery):
             self.derived(node, frame, ctes)
         elif isinstance(node, exp.Lateral):
-            frame.add(Visible(node.alias, _aliased(node, self.lateral(node, frame, ctes))))
+            frame.add(Visible(node.alias, aliased(node, self.lateral(node, frame, ctes))))
         else:
             self.walk(node, frame, ctes)
-            frame.add(Visible(node.alias, _aliased(node, OPEN)))
+            frame.add(Visible(node.alias, aliased(node, OPEN)))
 
     def lateral(self, node: exp.Lateral, frame: Frame, ctes: CTEs) -> Output:
         if isinstance(node.this, exp.Query):
@@ -177,22 +178,22 @@ class _Binder:
         if isinstance(node.this, exp.Query):
             output = self.query(node, ctes, frame.outer)
             output = OPEN if node.args.get("pivots") else output
-            frame.add(Visible(node.alias, _aliased(node, output)))
+            frame.add(Visible(node.alias, aliased(node, output)))
         else:
             inner = frame if not node.alias else Frame(frame.outer)
             self.source(node.this, inner, ctes)
             if node.alias:
-                frame.add(Visible(node.alias, _aliased(node, OPEN)))
+                frame.add(Visible(node.alias, aliased(node, OPEN)))
         self.joins(node, frame, ctes)
 
     def table(self, node: exp.Table, frame: Frame, ctes: CTEs) -> None:
         if not isinstance(node.this, exp.Identifier):  # range(10), explode(…), …
             self.walk(node.this, frame, ctes)
-            frame.add(Visible(node.alias, _aliased(node, OPEN)))
+            frame.add(Visible(node.alias, aliased(node, OPEN)))
         elif not node.db and node.name.lower() in ctes:
             refuse_window(self.select, node)
             output = OPEN if node.args.get("pivots") else ctes[node.name.lower()]
-            frame.add(Visible(node.alias_or_name, _aliased(node, output)))
+            frame.add(Visible(node.alias_or_name, aliased(node, output)))
         else:
             frame.add(self.registered(node))
         self.walk_all(node.args.get("pivots"), Frame(frame.outer, [Visible("", OPEN)]), ctes)
@@ -214,7 +215,7 @@ class _Binder:
         node.set("db", None)
         node.set("catalog", None)
         is_pivoted = bool(node.args.get("pivots"))
-        output = _aliased(node, Output())
+        output = aliased(node, Output())
         return Visible(
             node.alias, OPEN if is_pivoted else output, None if is_pivoted else slot, qualifier
         )
@@ -272,44 +273,6 @@ class _Binder:
                 check_reproducible(node)
             for child in node.iter_expressions():
                 self.walk(child, frame, ctes)
-
-
-def _aliased(node: exp.Expression, output: Output) -> Output:
-    alias = node.args.get("alias")
-    return output.renamed(alias.columns) if isinstance(alias, exp.TableAlias) else output
-
-
-def _merged_names(join: exp.Join, left: list[Visible], right: Visible) -> list[str]:
-    if (join.method or "").upper() == "NATURAL":
-        return [name for name in right.columns if any(s.has(name) for s in left)]
-    return [name.name for name in join.args.get("using") or []]
-
-
-def _nested_joins(node: exp.Select) -> Iterator[exp.Join]:
-    """Joins inside parentheses in FROM, which share the block's frame."""
-    tables = [node.args["from_"].this] if node.args.get("from_") else []
-    tables += [join.this for join in node.args.get("joins") or []]
-    while tables:
-        table = tables.pop()
-        inner = table.args.get("joins") or []
-        yield from inner
-        tables += [join.this for join in inner]
-        if isinstance(table, exp.Subquery) and not isinstance(table.this, exp.Query):
-            tables.append(table.this)
-
-
-def _aliases(projections: Iterable[exp.Expression]) -> Iterator[str]:
-    for projection in projections:
-        if isinstance(projection, exp.Alias):
-            yield projection.alias
-        elif isinstance(projection, exp.Aliases):
-            yield from (name.name for name in projection.args["expressions"])
-
-
-def _made_by_windows(node: exp.Select) -> set[str]:
-    """Spark's window() and session_window() that stay functions make a column of that name."""
-    calls = {call.name.lower() for call in node.find_all(exp.Anonymous)}
-    return calls & {"window", "session_window"}
 
 
 def _refuse_placeholder_name(cte: exp.CTE) -> None:

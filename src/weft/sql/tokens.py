@@ -11,21 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import parser
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
 from weft.errors import SqlError, SyntaxProblem
+from weft.sql.dialect import DIALECT
 
-
-class WeftSpark(Spark):
-    """Spark's dialect, with the text after SHOW, EXPLAIN and CALL tokenized like any other."""
-
-    class Tokenizer(Spark.Tokenizer):
-        COMMANDS: set[TokenType] = set()  # noqa: RUF012 - sqlglot's own spelling
-
-
-DIALECT = WeftSpark()
 QUOTED = {TokenType.IDENTIFIER, TokenType.STRING, TokenType.RAW_STRING, TokenType.NATIONAL_STRING}
 NAMES = parser.Parser.ID_VAR_TOKENS | {TokenType.IDENTIFIER}
 OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}

@@ -1,0 +1,64 @@
+"""What WITH (...) of a stream must say, checked when the statement is given."""
+
+from __future__ import annotations
+
+from weft.errors import SqlError, did_you_mean
+from weft.logical.relations import StreamDefinition
+
+REQUIRED = {"files": ("path",), "kafka": ("kafka.bootstrap.servers",), "socket": ("host", "port")}
+KNOWN = ("push", "files", "kafka", "rate", "socket", "delta")
+FORMATS = {
+    "files": ("parquet", "csv", "json", "orc", "text", "avro"),
+    "kafka": ("json", "csv", "raw"),
+    "socket": ("json", "csv", "text"),
+}
+COLUMNS = {"rate": ("timestamp", "value")}
+
+
+def check_stream_options(definition: StreamDefinition) -> None:
+    source, options = definition.source, definition.options
+    hint = did_you_mean(source, KNOWN)
+    if source not in KNOWN and hint:
+        close = hint.split('"')[1]
+        if _distance_one(source, close):
+            raise SqlError(f'there is no source "{source}"', hint=hint, code="WEFT_UNKNOWN_SOURCE")
+    for key in REQUIRED.get(source, ()):
+        if key not in options:
+            raise SqlError(
+                f'source "{source}" needs the option "{key}"',
+                hint=f"add it: WITH (source = '{source}', {key} = '...')",
+                code="WEFT_MISSING_OPTION",
+            )
+    kind = options.get("format")
+    if kind is not None and source in FORMATS and kind.lower() not in FORMATS[source]:
+        raise SqlError(
+            f'source "{source}" has no format "{kind}"',
+            detail="its formats are " + ", ".join(FORMATS[source]),
+            hint=did_you_mean(kind, FORMATS[source]),
+            code="WEFT_UNKNOWN_FORMAT",
+        )
+    for column in definition.columns if source in COLUMNS else ():
+        if column.name.lower() not in COLUMNS[source]:
+            raise SqlError(
+                f'source "{source}" has no column "{column.name}"',
+                detail="its columns are " + ", ".join(COLUMNS[source]),
+                hint=did_you_mean(column.name, COLUMNS[source]),
+                code="WEFT_UNKNOWN_COLUMN",
+            )
+
+
+def _distance_one(a: str, b: str) -> bool:
+    """Whether one letter more, less, other or swapped makes them equal: a slip of the keyboard."""
+    if abs(len(a) - len(b)) > 1 or a == b:
+        return False
+    shared = next(
+        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )
+    rests = (a[shared:], b[shared:])
+    swapped = rests[0][:2] == rests[1][:2][::-1] and rests[0][2:] == rests[1][2:]
+    return (
+        swapped
+        or rests[0][1:] == rests[1][1:]
+        or rests[0] == rests[1][1:]
+        or rests[0][1:] == rests[1]
+    )
