@@ -32,7 +32,7 @@ def execute_meta(session: Session, line: str) -> None:
 
 def describe(session: Session, name: str) -> None:
     if name:
-        run_sql(session, f"DESCRIBE {name}")
+        session.execute_sql(f"DESCRIBE {name}")
         return
     names = session.db.names()
     if not names:
@@ -45,17 +45,11 @@ def describe(session: Session, name: str) -> None:
 
 
 def show(what: str) -> Callable[[Session, str], None]:
-    return lambda session, name: run_sql(session, f"DESCRIBE {name}" if name else f"SHOW {what}")
+    return lambda session, name: session.execute_sql(f"DESCRIBE {name}" if name else f"SHOW {what}")
 
 
 def explain(session: Session, name: str) -> None:
-    run_sql(session, f"EXPLAIN {name}")
-
-
-def run_sql(session: Session, text: str) -> None:
-    with session.timed():
-        for statement, result in session.db.script(text):
-            session.show(statement, result)
+    session.execute_sql(f"EXPLAIN {name}")
 
 
 def run(session: Session, _: str) -> None:

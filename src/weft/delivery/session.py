@@ -7,6 +7,7 @@ may use meta-commands, and positions in errors are those of the whole text.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,9 +79,18 @@ class Session:
             execute_meta(self, piece.text)
             return
         self.last_statement = piece.text
+        self.execute_sql(piece.text)
+
+    def execute_sql(self, text: str) -> None:
+        """Carry out SQL and show each result; a spinner appears when one takes its time."""
         with self.timed():
-            for statement, result in self.db.script(piece.text):
-                self.show(statement, result)
+            results = iter(self.db.script(text))
+            while True:
+                with patience(self.err):
+                    step = next(results, None)
+                if step is None:
+                    return
+                self.show(*step)
 
     def show(self, statement: str, result: Any) -> None:
         """Show one result: a table, a plan, or a line that says what was done."""
@@ -107,6 +117,24 @@ class Session:
         yield
         if self.is_timed:
             self.note(f"Time: {(time.perf_counter() - started) * 1000:,.1f} ms")
+
+
+@contextmanager
+def patience(console: Console, after: float = 0.6) -> Iterator[None]:
+    """Show on a terminal that work goes on, once it has gone on for a while (Spark may start)."""
+    if not console.is_terminal:
+        yield
+        return
+    status = console.status("working …")
+    timer = threading.Timer(after, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
 
 
 def tag(statement: str, name: str | None = None) -> str:
