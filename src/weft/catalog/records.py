@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 from weft.logical.relations import Column, Kind, Relation, StreamDefinition, TableDefinition
 
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 
@@ -116,7 +116,11 @@ class QueryRecord:
         """The columns of the answer, as the user sees them."""
         if not self.shows_window:
             return self.columns
-        return (Column("window_start", "TIMESTAMP"), Column("window_end", "TIMESTAMP"), *self.columns)
+        return (
+            Column("window_start", "TIMESTAMP"),
+            Column("window_end", "TIMESTAMP"),
+            *self.columns,
+        )
 
     def relation(self) -> Relation:
         time = "window_time" if self.is_per_window else None

@@ -261,8 +261,20 @@ class Change(View):
             )
         )
 
+    def repoint(self, old: QueryRecord, new: QueryRecord) -> None:
+        """Let the readers of a replaced query read its successor."""
+        for query in self.queries():
+            if old.owner in query.reads:
+                reads = [new.owner if owner == old.owner else owner for owner in query.reads]
+                self.set_query(query.id, reads=json.dumps(reads))
+
     def set_query(self, query_id: int, **values: object) -> None:
         self._c.execute(sa.update(s.queries).where(s.queries.c.id == query_id).values(values))
+
+    def count_rows_out(self, query_id: int, rows: int) -> None:
+        c = s.queries.c
+        more = sa.update(s.queries).where(c.id == query_id).values(rows_out=c.rows_out + rows)
+        self._c.execute(more)
 
     def remove(self, record: Record) -> None:
         """Forget a stream, table or query; its files are swept later."""

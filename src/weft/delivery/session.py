@@ -81,16 +81,12 @@ class Session:
         self.last_statement = piece.text
         self.execute_sql(piece.text)
 
-    def execute_sql(self, text: str) -> None:
-        """Carry out SQL and show each result; a spinner appears when one takes its time."""
+    def execute_sql(self, statement: str) -> None:
+        """Carry out one statement and show its result."""
         with self.timed():
-            results = iter(self.db.script(text))
-            while True:
-                with patience(self.err):
-                    step = next(results, None)
-                if step is None:
-                    return
-                self.show(*step)
+            with patience(self.err):
+                result = self.db.sql(statement)
+            self.show(statement, result)
 
     def show(self, statement: str, result: Any) -> None:
         """Show one result: a table, a plan, or a line that says what was done."""

@@ -9,7 +9,9 @@ from enum import StrEnum
 
 ARRIVAL = "arrival_time"  # the time column of a stream that declares no watermark
 WINDOW_START, WINDOW_END = "window_start", "window_end"
-WINDOW_TIME = "window_time"  # event time of a window answer's rows: window_end less 1 µs, as in Flink
+WINDOW_TIME = (
+    "window_time"  # event time of a window answer's rows: window_end less 1 µs, as in Flink
+)
 
 
 class Kind(StrEnum):

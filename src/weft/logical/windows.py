@@ -168,9 +168,7 @@ class Snapshot:
         return f"from {instant(self.start)} to {instant(self.end)}"
 
 
-Window = (
-    WholeStream | Hopping | Cumulating | Session | LastRows | Sliding | Landmark | Snapshot
-)
+Window = WholeStream | Hopping | Cumulating | Session | LastRows | Sliding | Landmark | Snapshot
 
 
 def require_positive(what: str, value: timedelta) -> None:
@@ -180,7 +178,14 @@ def require_positive(what: str, value: timedelta) -> None:
         )
 
 
-UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("µs", 1))
+UNITS = (
+    ("d", 86_400_000_000),
+    ("h", 3_600_000_000),
+    ("min", 60_000_000),
+    ("s", 1_000_000),
+    ("ms", 1_000),
+    ("µs", 1),
+)
 
 
 def microseconds(value: timedelta) -> int:

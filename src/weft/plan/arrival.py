@@ -49,7 +49,9 @@ class _Rewriter:
         self._planned = planned
         self._names = 0
 
-    def query(self, query: exp.Query, ctes: dict[str, str | None], outer: list[exp.Column]) -> str | None:
+    def query(
+        self, query: exp.Query, ctes: dict[str, str | None], outer: list[exp.Column]
+    ) -> str | None:
         """Rewrite a query; the name of the helper column with its rows' arrival, if it has one."""
         clause = query.args.get("with_")
         if clause is not None:

@@ -51,7 +51,9 @@ class _Lifter:
         self._planned = planned
         self._blocks = 0
 
-    def query(self, query: exp.Query, ctes: dict[str, Names | None], names: Names | None = None) -> Names | None:
+    def query(
+        self, query: exp.Query, ctes: dict[str, Names | None], names: Names | None = None
+    ) -> Names | None:
         """Lift a query; None when nothing in it is windowed."""
         ctes = self._lift_ctes(query, ctes)
         if isinstance(query, exp.Subquery):
@@ -64,7 +66,9 @@ class _Lifter:
             raise CannotLift(f"{type(query).__name__.upper()} over a window")
         return None
 
-    def _lift_ctes(self, query: exp.Query, ctes: dict[str, Names | None]) -> dict[str, Names | None]:
+    def _lift_ctes(
+        self, query: exp.Query, ctes: dict[str, Names | None]
+    ) -> dict[str, Names | None]:
         clause = query.args.get("with_")
         if clause is None:
             return ctes
@@ -79,7 +83,9 @@ class _Lifter:
                     cte.args["alias"].append("columns", exp.to_identifier(name, quoted=True))
         return found
 
-    def _set_operation(self, query: exp.SetOperation, ctes: dict, names: Names | None) -> Names | None:
+    def _set_operation(
+        self, query: exp.SetOperation, ctes: dict, names: Names | None
+    ) -> Names | None:
         if not self._is_windowed(query, ctes):
             return None
         if query.args.get("limit"):
@@ -112,7 +118,9 @@ class _Lifter:
             select.append("expressions", exp.alias_(column.copy(), name, quoted=True))
         return names
 
-    def _sources(self, select: exp.Select, ctes: dict) -> list[tuple[str, Names | None, exp.Join | None]]:
+    def _sources(
+        self, select: exp.Select, ctes: dict
+    ) -> list[tuple[str, Names | None, exp.Join | None]]:
         found = []
         for item, join in from_items(select):
             found.append((alias_of(item), self._window_of(item, ctes), join))
@@ -215,11 +223,14 @@ class _Lifter:
             group.set("expressions", [*group.expressions, start.copy(), end.copy()])
 
     @staticmethod
-    def _partition_by_window(select: exp.Select, start: exp.Expression, end: exp.Expression) -> None:
+    def _partition_by_window(
+        select: exp.Select, start: exp.Expression, end: exp.Expression
+    ) -> None:
         for node in list(own_nodes(select)):
             if isinstance(node, exp.Window) and not node.args.get("alias"):
                 node.set(
-                    "partition_by", [*(node.args.get("partition_by") or []), start.copy(), end.copy()]
+                    "partition_by",
+                    [*(node.args.get("partition_by") or []), start.copy(), end.copy()],
                 )
 
     def _session_source(self, select: exp.Select) -> tuple[exp.Table, PlannedSource] | None:
@@ -251,7 +262,10 @@ class _Lifter:
             if not any(isinstance(e, exp.Column) and e.name.lower() == key.lower() for e in kept):
                 raise CannotLift(f'GROUP BY lacks the session key "{key}"')
         group.set("expressions", [*kept, call])
-        fields = [exp.Dot(this=exp.column("session_window"), expression=exp.to_identifier(f)) for f in ("start", "end")]
+        fields = [
+            exp.Dot(this=exp.column("session_window"), expression=exp.to_identifier(f))
+            for f in ("start", "end")
+        ]
         for node in list(own_nodes(select)):
             which = _is_one_of(node, planned.window)
             if which:

@@ -30,7 +30,9 @@ def name_sort_keys(tree: exp.Query) -> tuple[SortKey, ...]:
         name = _output_column(tree, ordered.this) or _add_helper(tree, ordered.this, index)
         descending = bool(ordered.args.get("desc"))
         nulls_first = ordered.args.get("nulls_first")
-        keys.append(SortKey(name, descending, not descending if nulls_first is None else bool(nulls_first)))
+        keys.append(
+            SortKey(name, descending, not descending if nulls_first is None else bool(nulls_first))
+        )
     return tuple(keys)
 
 
@@ -94,5 +96,3 @@ def _number(clause: exp.Expression | None) -> int | None:
     if isinstance(value, exp.Literal) and value.is_int:
         return int(value.this)
     raise Unsupported("LIMIT and OFFSET take a number", hint="write LIMIT 10")
-
-

@@ -19,7 +19,7 @@ from weft.logical.query import BoundQuery, Source
 from weft.logical.relations import WINDOW_END, WINDOW_START, Kind
 from weft.logical.windows import Session, Window
 from weft.plan.arrival import join_tables_as_of_arrival
-from weft.plan.blocks import is_aggregated
+from weft.plan.blocks import hide_from_stars, is_aggregated
 from weft.plan.lift import CannotLift, lift
 from weft.plan.order import SortKey, detach_limit, name_sort_keys
 
@@ -38,6 +38,7 @@ class PlannedSource:
     tick: str | None = None  # arrival of the row, for joins with non-retroactive tables
     validity: tuple[str, str] | None = None  # [from, to) ticks of a table's row
     window: tuple[str, str] | None = None  # start and end of the row's window
+    shows_time: bool = False  # the time column is named though it is not among the declared ones
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +66,7 @@ def plan_recompute(bound: BoundQuery) -> RecomputePlan:
     tree = bound.tree.copy()
     planned = {s.placeholder: PlannedSource(s) for s in bound.sources}
     projects_window = window is not None and _projects_window(tree)
+    show_time_columns(tree, planned)
     join_tables_as_of_arrival(tree, planned)
     if window is None:
         order = name_sort_keys(tree)
@@ -73,6 +75,21 @@ def plan_recompute(bound: BoundQuery) -> RecomputePlan:
             None, 0, False, None,
         )  # fmt: skip
     return _plan_windows(tree, planned, window, projects_window)
+
+
+def show_time_columns(tree: exp.Query, planned: dict[str, PlannedSource]) -> None:
+    """Offer arrival_time and window_time where a query names them, without showing them in `*`."""
+    named = {column.name.lower() for column in tree.find_all(exp.Column)}
+    for name, source in planned.items():
+        relation = source.source.relation
+        time = relation.time_column
+        if time is None or time in relation.column_names():
+            continue
+        if time in named or isinstance(source.source.window, Session):
+            planned[name] = replace(source, shows_time=True)
+            for table in tree.find_all(exp.Table):
+                if table.name == name and isinstance(table.parent_select, exp.Select):
+                    hide_from_stars(table.parent_select, {table.alias_or_name: [time]})
 
 
 def _plan_windows(

@@ -1,0 +1,1 @@
+"""The only room that knows Spark: session, sources, rows, evaluation and the batch loop."""

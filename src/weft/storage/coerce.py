@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import InputError, UnknownName, did_you_mean
@@ -78,7 +78,9 @@ def _from_pandas(frame: Any) -> pa.Table:
             arrays[str(name)] = pa.Array.from_pandas(frame[name])
         except (pa.ArrowInvalid, pa.ArrowTypeError):  # mixed values: let each be judged by itself
             arrays[str(name)] = pa.array([_text(v) for v in frame[name].tolist()])
-    arrays = {n: a.combine_chunks() if hasattr(a, "combine_chunks") else a for n, a in arrays.items()}
+    arrays = {
+        n: a.combine_chunks() if hasattr(a, "combine_chunks") else a for n, a in arrays.items()
+    }
     return pa.table(arrays)
 
 
@@ -104,7 +106,14 @@ def _from_dicts(rows: list, columns: tuple[Column, ...], where: str) -> pa.Table
 def _array(values: list, target: pa.DataType | None) -> pa.Array:
     import pyarrow as pa
 
-    problems = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError)
+    problems = (
+        pa.ArrowInvalid,
+        pa.ArrowTypeError,
+        pa.ArrowNotImplementedError,
+        OverflowError,
+        TypeError,
+        ValueError,
+    )
     for kind in (target, None):
         try:
             return pa.array(values, type=kind)
@@ -167,7 +176,12 @@ def _try_cast(piece: pa.ChunkedArray, target: pa.DataType) -> pa.Array | None:
     import pyarrow.compute as pc
 
     try:
-        if pa.types.is_timestamp(target) and pa.types.is_timestamp(piece.type) and piece.type.tz is None and target.tz:
+        if (
+            pa.types.is_timestamp(target)
+            and pa.types.is_timestamp(piece.type)
+            and piece.type.tz is None
+            and target.tz
+        ):
             return pc.assume_timezone(piece.cast(pa.timestamp("us"), safe=False), "UTC")
         if pa.types.is_timestamp(piece.type) and pa.types.is_timestamp(target):
             return piece.cast(target, safe=False)  # nanoseconds lose what a microsecond cannot hold
@@ -185,19 +199,26 @@ def _parse_instants(piece: pa.ChunkedArray, target: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
     try:
-        instants = [None if t is None else datetime.fromisoformat(t.strip()) for t in piece.to_pylist()]
+        instants = [
+            None if t is None else datetime.fromisoformat(t.strip()) for t in piece.to_pylist()
+        ]
     except ValueError as error:
         raise pa.ArrowInvalid(str(error)) from None
-    utc = [i if i is None or i.tzinfo else i.replace(tzinfo=timezone.utc) for i in instants]
+    utc = [i if i is None or i.tzinfo else i.replace(tzinfo=UTC) for i in instants]
     if target.tz is None:
-        return pa.array([i if i is None else i.astimezone(timezone.utc).replace(tzinfo=None) for i in utc], target)
+        return pa.array(
+            [i if i is None else i.astimezone(UTC).replace(tzinfo=None) for i in utc],
+            target,
+        )
     return pa.array(utc, target)
 
 
 def _is_text(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
 
 
 def _is_number(kind: pa.DataType) -> bool:

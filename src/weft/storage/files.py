@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from weft.catalog.records import Segment, to_micros
@@ -54,7 +54,13 @@ def parquet_files(folder: Path) -> Iterator[Path]:
 
 
 def footer_segment(
-    path: Path, root: Path, owner: str, part: str, tick: int, time_column: str | None, evaluation: int = 0
+    path: Path,
+    root: Path,
+    owner: str,
+    part: str,
+    tick: int,
+    time_column: str | None,
+    evaluation: int = 0,
 ) -> Segment:
     """Describe a Parquet file by its footer: rows, bytes, and the range of its time column."""
     import pyarrow.parquet as pq
@@ -65,6 +71,17 @@ def footer_segment(
         owner, part, str(path.relative_to(root)), footer.num_rows, path.stat().st_size, tick,
         low, high, evaluation,
     )  # fmt: skip
+
+
+def largest(path: Path, column: str) -> int:
+    """The largest value of an integer column, from the footer; -1 if there is none."""
+    import pyarrow.parquet as pq
+
+    footer = pq.read_metadata(path)
+    names = [footer.schema.column(i).path for i in range(footer.num_columns)]
+    groups = range(footer.num_row_groups)
+    found = [footer.row_group(g).column(names.index(column)).statistics for g in groups]
+    return max((s.max for s in found if s is not None and s.has_min_max), default=-1)
 
 
 def _time_range(footer, column: str) -> tuple[int | None, int | None]:
@@ -81,5 +98,5 @@ def _time_range(footer, column: str) -> tuple[int | None, int | None]:
 
 def _micros(value: datetime) -> int:
     if value.tzinfo is None:
-        value = value.replace(tzinfo=timezone.utc)
+        value = value.replace(tzinfo=UTC)
     return to_micros(value)

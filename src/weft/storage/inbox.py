@@ -10,7 +10,7 @@ file whose tick a ready file covers is a leftover that `sweep` removes.
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,7 +108,7 @@ def stamp(rows: pa.Table, tick: int) -> pa.Table:
     import pyarrow as pa
 
     count = len(rows)
-    arrived = pa.scalar(datetime.now(timezone.utc), pa.timestamp("us", tz="UTC"))
+    arrived = pa.scalar(datetime.now(UTC), pa.timestamp("us", tz="UTC"))
     rows = rows.append_column(ARRIVED, pa.repeat(arrived, count))
     rows = rows.append_column(TICK, pa.repeat(pa.scalar(tick, pa.int64()), count))
     return rows.append_column(ORDER, pa.array(range(count), pa.int64()))

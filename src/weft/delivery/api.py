@@ -1,0 +1,264 @@
+"""The Python API: connect, Database, Query. Thin: every method is a call into the room that owns it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weft.catalog.records import QueryRecord, to_micros
+from weft.delivery.statements import Executor
+from weft.delivery.status import Status, read_status
+from weft.engine import Engine, unknown
+from weft.errors import InputError, SqlError, StorageError
+from weft.results import answers, pull
+from weft.results.subscribe import Snapshot, Subscription
+from weft.sql.parse import parse
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow as pa
+
+
+def connect(
+    path: str | os.PathLike = "warehouse", *, spark=None, catalog: str | None = None
+) -> Database:
+    """Open a warehouse: a folder, created if absent. Spark starts when it is needed.
+
+    `spark` adopts a session instead of starting one; `catalog` is an SQLAlchemy URL, for example
+    postgresql://..., instead of SQLite in the folder.
+    """
+    return Database(Engine(Path(path).absolute(), _catalog_url(catalog), spark))
+
+
+def _catalog_url(url: str | None) -> str | None:
+    if url is None:
+        return None
+    head, separator, rest = url.partition("://")
+    if head in ("postgresql", "postgres") and separator:
+        return f"postgresql+psycopg://{rest}"
+    return url
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """What one run() did."""
+
+    batches: int
+    rows: int
+    late: int
+    rejected: int
+
+
+class Database:
+    """A warehouse of streams, tables and standing queries."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._executor = Executor(engine, self.query)
+
+    def sql(self, text: str) -> Any:
+        """Run one or more statements; returns the last one's result.
+
+        CREATE CONTINUOUS QUERY gives a Query; SELECT, SHOW, DESCRIBE and EXPLAIN a pyarrow.Table.
+        """
+        result = None
+        for statement in parse(text):
+            result = self._executor.execute(statement)
+        return result
+
+    def script(self, text: str) -> Iterator[tuple[str, Any]]:
+        """Run statements one by one, handing out each with its result."""
+        from weft.delivery.split import split
+
+        for piece in split(text):
+            yield piece, self.sql(piece)
+
+    def push(self, stream: str, rows: Any) -> int:
+        """Append rows to a stream (or table); they are durable when this returns. → how many."""
+        return self._engine.push(stream, rows)
+
+    def query(self, name: str) -> Query:
+        with self._engine.catalog.read() as view:
+            record = view.find(name)
+            if not isinstance(record, QueryRecord):
+                raise unknown(view, name, "query", record)
+        return Query(self._engine, record.name)
+
+    def run(self, progress: Callable | None = None) -> RunSummary:
+        """Process everything that is available now, then return."""
+        reports = self._engine.run(progress)
+        return RunSummary(
+            len(reports),
+            *(sum(getattr(r, part) for r in reports) for part in ("rows", "late", "rejected")),
+        )
+
+    def start(self, trigger: str = "1 second", progress: Callable | None = None) -> None:
+        """Run in the background until stop()."""
+        self._engine.start(trigger, progress)
+
+    def stop(self) -> None:
+        """Stop in good order. Raises what made the pipeline fail, if it did."""
+        self._engine.stop()
+
+    @property
+    def is_running(self) -> bool:
+        return self._engine.is_running
+
+    def advance(self, stream: str, instant: str | datetime) -> None:
+        """Move a stream's clock on when no rows come."""
+        self._engine.advance(stream, as_instant(instant))
+
+    def names(self) -> dict[str, str]:
+        """Everything registered: name → "stream", "table" or "query"."""
+        with self._engine.catalog.read() as view:
+            return view.names()
+
+    def columns(self, name: str) -> list[str]:
+        with self._engine.catalog.read() as view:
+            relation = pull.Namespace(view).find(name)
+        return list(relation.column_names()) if relation else []
+
+    def status(self) -> Status:
+        """Streams, queries and recent batches; any process may ask."""
+        return read_status(self._engine)
+
+    @property
+    def spark(self):
+        """The Spark session (started if need be)."""
+        return self._engine.spark
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"weft.Database({str(self._engine.root)!r})"
+
+
+class Query:
+    """A standing query: its answer, its history, its changes. Reading starts no Spark job."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self.name = name
+
+    def results(self, at: str | datetime | None = None) -> pa.Table:
+        """The current answer, or the answer as it stood at an instant of the query's clock."""
+
+        def read(view, record: QueryRecord) -> pa.Table:
+            segments = view.segments(record.owner, "changes", "base")
+            if at is None:
+                refuse_failed(record)
+                sql = answers.current(record, segments, self._engine.root)
+            else:
+                micros = to_micros(as_instant(at))
+                number = view.evaluation_at(record.id, micros)
+                sql = answers.at_instant(record, segments, self._engine.root, micros, number)
+            return answers.read(sql, record.output_columns())
+
+        return self._look(read)
+
+    def history(self) -> pa.Table:
+        """Every window emitted so far; for a standing answer, its changes."""
+
+        def read(view, record: QueryRecord) -> pa.Table:
+            segments = view.segments(record.owner, "changes", "base")
+            sql = pull.history_sql(record, segments, view, self._engine.root)
+            return answers.read(sql, pull.history_columns(record))
+
+        return self._look(read)
+
+    def pandas(self, at: str | datetime | None = None) -> pandas.DataFrame:
+        return self.results(at).to_pandas()
+
+    def spark(self):
+        """The current answer as a Spark DataFrame, for answers too large to hold here."""
+        from weft.spark.frames import answer_frame
+
+        return answer_frame(self._engine, self._record())
+
+    def subscribe(
+        self, token: str | None = None, *, follow: bool | None = None, timeout: float | None = None
+    ) -> Subscription:
+        """Changes from the beginning, or after `token`. Follows while the pipeline runs here, or
+        while `follow` is true; `timeout` is how many seconds to wait for the next change."""
+        is_following = (lambda: self._engine.is_running) if follow is None else (lambda: follow)
+
+        def look() -> Snapshot:
+            with self._engine.catalog.read() as view:
+                record = self._find(view)
+                clocks = {e.evaluation: e.clock for e in view.evaluations(record.id)}
+                return Snapshot(record, view.segments(record.owner, "changes"), clocks)
+
+        return Subscription(look, self._engine.root, token, is_following, timeout)
+
+    def explain(self, format: str = "text") -> str:
+        from weft.delivery.explain import explain_query, render
+
+        with self._engine.catalog.read() as view:
+            return render(explain_query(self._engine, view, self._find(view)), format)
+
+    def drop(self) -> None:
+        self._engine.drop("query", self.name, False)
+
+    @property
+    def columns(self) -> list[str]:
+        return [c.name for c in self._record().output_columns()]
+
+    def _record(self) -> QueryRecord:
+        with self._engine.catalog.read() as view:
+            return self._find(view)
+
+    def _find(self, view) -> QueryRecord:
+        record = view.find(self.name)
+        if not isinstance(record, QueryRecord):
+            raise unknown(view, self.name, "query", record)
+        return record
+
+    def _look(self, read: Callable) -> Any:
+        """Read; if a file went away between the look at the catalog and the read, look again."""
+        for attempt in range(3):
+            try:
+                with self._engine.catalog.read() as view:
+                    return read(view, self._find(view))
+            except StorageError as error:
+                if error.code != "WEFT_FILE_MISSING" or attempt == 2:
+                    raise
+        raise AssertionError("unreachable")
+
+    def __repr__(self) -> str:
+        return f"weft.Query({self.name!r})"
+
+
+def refuse_failed(record: QueryRecord) -> None:
+    if record.error:
+        raise SqlError(
+            f'query "{record.name}" fails on the rows it meets',
+            detail=record.error,
+            hint="its last good answer is in results(at=...) and history(); CREATE OR REPLACE it with a guard, for example try_divide",
+            code="WEFT_QUERY_FAILED",
+        )
+
+
+def as_instant(value: str | datetime | date) -> datetime:
+    """An instant from a datetime or ISO text; UTC where no zone is given."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise InputError(
+                f"{value!r} is not an instant", hint='write ISO 8601, for example "2026-01-01T00:00:00Z"',
+                code="WEFT_BAD_INSTANT",
+            ) from None  # fmt: skip
+    if not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    return value if value.tzinfo else value.replace(tzinfo=UTC)

@@ -1,0 +1,256 @@
+"""Statements, carried out: one small method each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import singledispatchmethod
+from typing import Any
+
+from weft.catalog.records import QueryRecord, StreamRecord, TableRecord, to_instant
+from weft.delivery.explain import explain_query, explain_select, render
+from weft.engine import Engine, unknown
+from weft.errors import SqlError, TypeProblem
+from weft.logical.relations import Column, TableDefinition
+from weft.logical.types import arrow_schema
+from weft.logical.windows import duration
+from weft.results.pull import Namespace, pull
+from weft.sql import statements as st
+from weft.sql.bind import bind
+
+
+class Executor:
+    def __init__(self, engine: Engine, query: Callable[[str], Any]) -> None:
+        self._engine = engine
+        self._query = query
+
+    @singledispatchmethod
+    def execute(self, statement: Any) -> Any:
+        raise TypeError(f"no statement: {type(statement).__name__}")
+
+    @execute.register
+    def _(self, statement: st.CreateStream) -> None:
+        self._engine.create_stream(
+            statement.definition, statement.or_replace, statement.if_not_exists
+        )
+
+    @execute.register
+    def _(self, statement: st.CreateTable) -> None:
+        definition = statement.definition
+        if statement.select is not None:
+            answer = self.execute(statement.select)
+            columns = tuple(Column(f.name, spark_type(f.type)) for f in answer.schema)
+            definition = TableDefinition(
+                definition.name, columns, definition.is_retroactive, definition.options
+            )
+        made = self._engine.create_table(definition, statement.or_replace, statement.if_not_exists)
+        if made and statement.select is not None:
+            self._engine.push(definition.name, answer)
+
+    @execute.register
+    def _(self, statement: st.CreateQuery) -> Any:
+        return self._query(self._engine.create_query(statement).name)
+
+    @execute.register
+    def _(self, statement: st.Drop) -> None:
+        place = {"line": statement.line, "column": statement.column}
+        self._engine.drop(statement.kind, statement.name, statement.if_exists, **place)
+
+    @execute.register
+    def _(self, statement: st.Insert) -> None:
+        with self._engine.catalog.read() as view:
+            record = view.find(statement.table)
+            if isinstance(record, TableRecord):
+                bound = bind(statement.select, Namespace(view), is_standing=False)
+            elif not isinstance(record, StreamRecord):
+                raise unknown(
+                    view,
+                    statement.table,
+                    "table",
+                    record,
+                    line=statement.line,
+                    column=statement.column,
+                )
+        if isinstance(record, StreamRecord):
+            self._insert_into_stream(record, statement)
+            return
+        self._engine.change_table(record, lambda writer: writer.insert(bound, statement.columns))
+
+    def _insert_into_stream(self, record: StreamRecord, statement: st.Insert) -> None:
+        rows = self.execute(statement.select)
+        names = list(statement.columns) or list(record.relation().column_names())
+        if len(names) != rows.num_columns:
+            raise SqlError(
+                f'INSERT gives {rows.num_columns} columns, stream "{record.name}" takes {len(names)}',
+                code="WEFT_COLUMN_COUNT",
+            )
+        self._engine.push(record.name, rows.rename_columns(names))
+
+    @execute.register
+    def _(self, statement: st.Update) -> None:
+        record = self._table(statement)
+        self._engine.change_table(
+            record, lambda w: w.update(statement.assignments, statement.where)
+        )
+
+    @execute.register
+    def _(self, statement: st.Delete) -> None:
+        record = self._table(statement)
+        self._engine.change_table(record, lambda w: w.delete(statement.where))
+
+    def _table(self, statement: st.Update | st.Delete) -> TableRecord:
+        with self._engine.catalog.read() as view:
+            record = view.find(statement.table)
+            if not isinstance(record, TableRecord):
+                raise unknown(
+                    view,
+                    statement.table,
+                    "table",
+                    record,
+                    line=statement.line,
+                    column=statement.column,
+                )
+        return record
+
+    @execute.register
+    def _(self, statement: st.Select) -> Any:
+        with self._engine.catalog.read() as view:
+            bound = bind(statement, Namespace(view), is_standing=False)
+            return pull(bound, view, self._engine.root)
+
+    @execute.register
+    def _(self, statement: st.Show) -> Any:
+        with self._engine.catalog.read() as view:
+            return SHOW[statement.what](view)
+
+    @execute.register
+    def _(self, statement: st.Describe) -> Any:
+        with self._engine.catalog.read() as view:
+            relation = Namespace(view).find(statement.name)
+            if relation is None:
+                place = {"line": statement.line, "column": statement.column}
+                raise unknown(view, statement.name, "relation", None, **place)
+        notes = ["event time" if c.name == relation.time_column else None for c in relation.columns]
+        return _table_of(
+            [("column", "STRING"), ("type", "STRING"), ("note", "STRING")],
+            [(c.name, c.type, note) for c, note in zip(relation.columns, notes, strict=True)],
+        )
+
+    @execute.register
+    def _(self, statement: st.Explain) -> Any:
+        with self._engine.catalog.read() as view:
+            if statement.name is not None:
+                record = view.find(statement.name)
+                if not isinstance(record, QueryRecord):
+                    raise unknown(
+                        view,
+                        statement.name,
+                        "query",
+                        record,
+                        line=statement.line,
+                        column=statement.column,
+                    )
+                found = explain_query(self._engine, view, record)
+            else:
+                found = explain_select(self._engine, view, statement.select, statement.emit)
+        lines = render(found, statement.format).split("\n")
+        return _table_of([("plan", "STRING")], [(line,) for line in lines])
+
+
+def _table_of(columns: list[tuple[str, str]], rows: list[tuple]) -> Any:
+    import pyarrow as pa
+
+    schema = arrow_schema(tuple(Column(*c) for c in columns))
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+
+
+def _show_queries(view) -> Any:
+    columns = [
+        ("name", "STRING"), ("strategy", "STRING"), ("clock", "TIMESTAMP"), ("evaluations", "BIGINT"),
+        ("rows_out", "BIGINT"), ("last_ms", "BIGINT"), ("error", "STRING"), ("statement", "STRING"),
+    ]  # fmt: skip
+    rows = [
+        (
+            q.name,
+            q.strategy,
+            to_instant(q.clock),
+            q.evaluation,
+            q.rows_out,
+            q.last_ms,
+            q.error,
+            q.statement,
+        )
+        for q in view.queries()
+    ]
+    return _table_of(columns, rows)
+
+
+def _show_streams(view) -> Any:
+    columns = [
+        ("name", "STRING"), ("source", "STRING"), ("event_time", "STRING"), ("clock", "TIMESTAMP"),
+        ("rows", "BIGINT"), ("late", "BIGINT"), ("rejected", "BIGINT"), ("retain", "STRING"),
+    ]  # fmt: skip
+    rows = [
+        (
+            s.name,
+            s.definition.source,
+            s.definition.time_column or "arrival",
+            to_instant(s.clock),
+            s.rows,
+            s.late,
+            s.rejected,
+            duration(s.definition.retain) if s.definition.retain is not None else "all",
+        )  # fmt: skip
+        for s in view.streams()
+    ]
+    return _table_of(columns, rows)
+
+
+def _show_tables(view) -> Any:
+    columns = [("name", "STRING"), ("kind", "STRING"), ("columns", "STRING")]
+    rows = [
+        (
+            t.name,
+            "retroactive" if t.definition.is_retroactive else "non-retroactive",
+            ", ".join(f"{c.name} {c.type}" for c in t.definition.columns),
+        )
+        for t in view.tables()
+    ]
+    return _table_of(columns, rows)
+
+
+def _not_yet(what: str) -> Callable:
+    return lambda _view: _table_of([("name", "STRING")], [])
+
+
+SHOW = {
+    "queries": _show_queries,
+    "streams": _show_streams,
+    "tables": _show_tables,
+    "triggers": _not_yet("triggers"),
+    "aggregates": _not_yet("aggregates"),
+}
+
+
+def spark_type(arrow) -> str:
+    """The Spark SQL type of an Arrow type, for CREATE TABLE … AS SELECT."""
+    import pyarrow as pa
+
+    simple = {
+        pa.bool_(): "BOOLEAN", pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INT",
+        pa.int64(): "BIGINT", pa.float32(): "FLOAT", pa.float64(): "DOUBLE", pa.string(): "STRING",
+        pa.large_string(): "STRING", pa.binary(): "BINARY", pa.date32(): "DATE", pa.null(): "STRING",
+        pa.uint8(): "SMALLINT", pa.uint16(): "INT", pa.uint32(): "BIGINT", pa.uint64(): "DECIMAL(20,0)",
+    }  # fmt: skip
+    if arrow in simple:
+        return simple[arrow]
+    if pa.types.is_timestamp(arrow):
+        return "TIMESTAMP" if arrow.tz else "TIMESTAMP_NTZ"
+    if pa.types.is_decimal(arrow):
+        return f"DECIMAL({arrow.precision},{arrow.scale})"
+    if pa.types.is_map(arrow):
+        return f"MAP<{spark_type(arrow.key_type)},{spark_type(arrow.item_type)}>"
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+        return f"ARRAY<{spark_type(arrow.value_type)}>"
+    if pa.types.is_struct(arrow):
+        return "STRUCT<" + ", ".join(f"{f.name}: {spark_type(f.type)}" for f in arrow) + ">"
+    raise TypeProblem(f"columns of type {arrow} are not supported", hint="cast it to STRING")

@@ -1,0 +1,102 @@
+"""The state of a warehouse at a glance: what `weft top` and db.status() show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from weft.catalog.records import to_instant
+from weft.engine import Engine
+from weft.logical.windows import duration
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatus:
+    name: str
+    source: str
+    clock: datetime | None
+    max_event_time: datetime | None
+    rows: int
+    late: int
+    rejected: int
+    retain: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStatus:
+    name: str
+    strategy: str
+    window: str
+    clock: datetime | None
+    evaluations: int
+    rows_out: int
+    last_ms: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStatus:
+    stream: str
+    batch_id: int
+    rows: int
+    late: int
+    rejected: int
+    queries: int
+    ms: int
+    clock: datetime | None
+    committed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    is_running: bool
+    streams: list[StreamStatus]
+    queries: list[QueryStatus]
+    batches: list[BatchStatus]  # newest first
+
+
+def read_status(engine: Engine) -> Status:
+    with engine.catalog.read() as view:
+        says_running = view.fact("pipeline") == "running"
+        streams = [
+            StreamStatus(
+                s.name,
+                s.definition.source,
+                to_instant(s.clock),
+                to_instant(s.max_time),
+                s.rows,
+                s.late,
+                s.rejected,
+                "all" if s.definition.retain is None else duration(s.definition.retain),
+            )  # fmt: skip
+            for s in view.streams()
+        ]
+        queries = [
+            QueryStatus(
+                q.name,
+                q.strategy,
+                "per window" if q.is_per_window else "standing",
+                to_instant(q.clock),
+                q.evaluation,
+                q.rows_out,
+                q.last_ms,
+                q.error,
+            )  # fmt: skip
+            for q in view.queries()
+        ]
+        batches = [
+            BatchStatus(
+                b.stream,
+                b.batch_id,
+                b.rows,
+                b.late,
+                b.rejected,
+                b.queries,
+                b.ms,
+                to_instant(b.clock),
+                to_instant(b.committed_at),
+            )  # fmt: skip
+            for b in view.batches(50)
+        ]
+    held = engine.writer.is_held_elsewhere()
+    return Status(engine.is_running or (says_running and held), streams, queries, batches)

@@ -1,0 +1,161 @@
+"""Reading a query's stored answer as DuckDB SQL: newest window, all windows, or rows valid now.
+
+Stored rows are signed (see spark/answers.py): an answer is each row as often as its diffs add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weft.catalog.records import QueryRecord, Segment
+from weft.logical.relations import Column
+from weft.logical.types import arrow_schema, arrow_type
+from weft.results import duck
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+START, END, DIFF, EVALUATION = "_weft_start", "_weft_end", "_weft_diff", "_weft_eval"
+
+
+def current(
+    record: QueryRecord, segments: list[Segment], root: Path, evaluation: int | None = None
+) -> str:
+    """The answer: the newest emitted window, or the rows valid now (or after an evaluation)."""
+    if not record.is_per_window:
+        return _select(record, settled(record, segments, root, evaluation))
+    if record.is_append_only:
+        return _newest(record, segments, root, None)
+    rows = settled(record, segments, root, evaluation)
+    newest = f"SELECT max({END}) FROM rows"
+    return f"WITH rows AS ({rows}) {_select(record, 'rows', f'{END} = ({newest})')}"
+
+
+def at_instant(
+    record: QueryRecord, segments: list[Segment], root: Path, micros: int, evaluation: int
+) -> str:
+    """The answer as it stood at an instant of the query's clock."""
+    if record.is_per_window and record.is_append_only:
+        return _newest(record, segments, root, micros)
+    return current(record, segments, root, evaluation)
+
+
+def history(record: QueryRecord, segments: list[Segment], root: Path) -> str:
+    """Every window emitted so far, oldest first."""
+    changes = [s for s in segments if s.part == "changes"]
+    if record.is_append_only:
+        rows = _scan(record, changes, root)
+    else:
+        rows = settled(record, segments, root, None)
+    return _select(record, rows, order=[f"{END}", f"{START}"])
+
+
+def change_log(record: QueryRecord, segments: list[Segment], root: Path, after: int = 0) -> str:
+    """Changes after an evaluation, one row each, in a fixed order: what goes before what comes."""
+    changes = [s for s in segments if s.part == "changes" and s.evaluation > after]
+    stored = ", ".join(duck.name(c) for c in stored_columns(record))
+    log = (
+        f"SELECT {stored}, sign({DIFF})::BIGINT AS {DIFF}, {EVALUATION}"
+        f" FROM {_relation(_scan(record, changes, root))}, range(abs({DIFF})) WHERE {EVALUATION} > {after}"
+    )
+    keys = [EVALUATION, DIFF, *([END, START] if record.is_per_window else []), stored]
+    columns = ", ".join([*_shown(record), DIFF, EVALUATION])
+    return f"SELECT {columns} FROM ({log}) ORDER BY {', '.join(keys)}"
+
+
+def settled(
+    record: QueryRecord, segments: list[Segment], root: Path, evaluation: int | None
+) -> str:
+    """The newest base at or before an evaluation plus the changes after it, added up."""
+    bound = (
+        evaluation if evaluation is not None else max((s.evaluation for s in segments), default=0)
+    )
+    bases = [s for s in segments if s.part == "base" and s.evaluation <= bound]
+    base = max((s.evaluation for s in bases), default=-1)
+    live = [s for s in bases if s.evaluation == base]
+    live += [s for s in segments if s.part == "changes" and base < s.evaluation]
+    stored = ", ".join(duck.name(c) for c in stored_columns(record))
+    log = _relation(_scan(record, live, root))
+    return (
+        f"SELECT {stored} FROM (SELECT {stored}, sum({DIFF})::BIGINT AS n FROM {log}"
+        f" WHERE {EVALUATION} <= {bound} GROUP BY ALL HAVING n > 0), range(n)"
+    )
+
+
+def stored_columns(record: QueryRecord) -> list[str]:
+    names = [c.name for c in record.columns]
+    names += [key[0] for key in record.order if key[0] not in names]
+    return names + ([START, END] if record.is_per_window else [])
+
+
+def _newest(record: QueryRecord, segments: list[Segment], root: Path, upto: int | None) -> str:
+    changes = [s for s in segments if s.part == "changes" and s.max_time is not None]
+    if upto is None:
+        newest = max((s.max_time for s in changes), default=None)
+        changes = [s for s in changes if s.max_time == newest]
+        bound = ""
+    else:
+        changes = [s for s in changes if s.min_time <= upto]
+        bound = f" WHERE {END} <= {duck.instant(upto)}"
+    rows = _scan(record, changes, root)
+    newest_end = f"(SELECT max({END}) FROM rows{bound})"
+    return f"WITH rows AS ({rows}) {_select(record, 'rows', f'{END} = {newest_end}')}"
+
+
+def _scan(record: QueryRecord, segments: list[Segment], root: Path) -> str:
+    if segments:
+        return f"SELECT * FROM {duck.scan([str(root / s.path) for s in segments])}"
+    types = {c.name: c.type for c in record.columns}
+    types |= {key[0]: key[3] for key in record.order if key[0] not in types}
+    columns = [f"NULL::{duck_type(t)} AS {duck.name(n)}" for n, t in types.items()]
+    columns += [f"NULL::TIMESTAMPTZ AS {n}" for n in (START, END)]
+    columns += [f"NULL::BIGINT AS {n}" for n in (DIFF, EVALUATION)]
+    return f"SELECT {', '.join(columns)} WHERE false"
+
+
+def duck_type(spark_type: str) -> str:
+    from sqlglot import exp
+
+    kind = arrow_type(spark_type)
+    if str(kind).startswith("timestamp[us, tz"):
+        return "TIMESTAMPTZ"
+    if str(kind) == "timestamp[us]":
+        return "TIMESTAMP"
+    return exp.DataType.build(spark_type, dialect="spark").sql(dialect="duckdb")
+
+
+def _relation(sql: str) -> str:
+    return sql if sql.isidentifier() else f"({sql})"
+
+
+def _shown(record: QueryRecord) -> list[str]:
+    columns = [duck.name(c.name) for c in record.columns]
+    if record.shows_window:
+        columns = [f"{START} AS window_start", f"{END} AS window_end", *columns]
+    return columns
+
+
+def _select(
+    record: QueryRecord, rows: str, where: str | None = None, order: list[str] | None = None
+) -> str:
+    keys = list(order or [])
+    for column, is_descending, is_nulls_first, _ in record.order:
+        way = "DESC" if is_descending else "ASC"
+        nulls = "FIRST" if is_nulls_first else "LAST"
+        keys.append(f"{duck.name(column)} {way} NULLS {nulls}")
+    sql = f"SELECT {', '.join(_shown(record))} FROM {_relation(rows)}"
+    if where:
+        sql += f" WHERE {where}"
+    return sql + (f" ORDER BY {', '.join(keys)}" if keys else "")
+
+
+def typed(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
+    """The answer in exactly the declared Arrow types."""
+    schema = arrow_schema(columns)
+    return table.rename_columns(schema.names).cast(schema)
+
+
+def read(sql: Callable[[], str] | str, columns: tuple[Column, ...]) -> pa.Table:
+    return typed(duck.fetch(sql if isinstance(sql, str) else sql()), columns)

@@ -1,0 +1,83 @@
+"""The reading engine: an in-memory DuckDB over Parquet segments."""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import TYPE_CHECKING
+
+from weft.errors import StorageError, Unsupported, WeftError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+_lock = threading.Lock()
+_root: duckdb.DuckDBPyConnection | None = None
+
+
+def cursor() -> duckdb.DuckDBPyConnection:
+    """A connection of its own, cheap to make, with views of its own."""
+    global _root
+    import duckdb
+
+    with _lock:
+        if _root is None:
+            _root = duckdb.connect(":memory:")
+            _root.execute("SET GLOBAL TimeZone = 'UTC'")
+            _root.execute("SET autoinstall_known_extensions = false")
+        return _root.cursor()
+
+
+def fetch(sql: str, using: duckdb.DuckDBPyConnection | None = None) -> pa.Table:
+    """Run a query and return all of its answer."""
+    connection = using or cursor()
+    import duckdb
+
+    try:
+        return connection.sql(sql).to_arrow_table()
+    except duckdb.Error as error:
+        raise reading_problem(error) from error
+    finally:
+        if using is None:
+            connection.close()
+
+
+def reading_problem(error: Exception) -> WeftError:
+    import duckdb
+
+    text = str(error).split("\n")[0]
+    path = re.search(r"[\"']?(/[^\s\"',]+\.parquet)", str(error))
+    if isinstance(error, duckdb.IOException | duckdb.InvalidInputException) and path:
+        is_missing = "No such file" in text or "No files found" in text
+        verb = "is missing" if is_missing else "cannot be read"
+        return StorageError(
+            f"a segment {verb}: {path.group(1)}",
+            detail=text,
+            hint="restore the file from a backup; nothing else is affected",
+            code="WEFT_FILE_MISSING" if is_missing else "WEFT_CORRUPT_SEGMENT",
+        )
+    return Unsupported(
+        "this SELECT cannot be answered from the stored answers",
+        detail=text,
+        hint="a pull SELECT runs on DuckDB; register it as a continuous query to run it on Spark",
+        code="WEFT_PULL_FAILED",
+    )
+
+
+def name(identifier: str) -> str:
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def scan(paths: list[str]) -> str:
+    """A relation over Parquet files of one schema."""
+    files = ", ".join(text(path) for path in paths)
+    return f"read_parquet([{files}], hive_partitioning = false, union_by_name = false)"
+
+
+def instant(micros: int) -> str:
+    return f"make_timestamptz({micros})"

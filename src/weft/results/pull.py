@@ -1,0 +1,200 @@
+"""Pull SELECT: ordinary SQL over answers, tables and retained streams, joined as you like.
+
+The names were bound like those of a standing query; each source becomes a view over the segments
+of one consistent look at the catalog, and the select, rendered by sqlglot for DuckDB, runs on them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from weft.catalog.records import QueryRecord, Segment, StreamRecord, TableRecord, to_micros
+from weft.catalog.store import View
+from weft.errors import Unsupported
+from weft.logical.query import BoundQuery, Source
+from weft.logical.relations import ARRIVAL, Column, Kind, Relation
+from weft.logical.windows import Landmark, LastRows, Sliding, Snapshot, WholeStream, microseconds
+from weft.results import answers, duck
+from weft.results.answers import duck_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LATE_EXTRA = (Column("arrived_at", "TIMESTAMP"),)
+REJECTED = (Column("raw", "STRING"), Column("reason", "STRING"), Column("arrived_at", "TIMESTAMP"))
+CHANGE = (Column("changed_at", "TIMESTAMP"), Column("change", "STRING"))
+
+
+class Namespace:
+    """The names a select may use: what is registered, and trades.late, trades.rejected, hot.history."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def find(self, name: str) -> Relation | None:
+        record, part = self.resolve(name)
+        if record is None:
+            return None
+        if part == "late":
+            return Relation(
+                Kind.TABLE, name, record.definition.columns + LATE_EXTRA, is_retroactive=True
+            )
+        if part == "rejected":
+            return Relation(Kind.TABLE, name, REJECTED, is_retroactive=True)
+        if part == "history":
+            return Relation(Kind.TABLE, name, history_columns(record), is_retroactive=True)
+        return record.relation()
+
+    def resolve(self, name: str) -> tuple[StreamRecord | TableRecord | QueryRecord | None, str]:
+        head, dot, part = name.rpartition(".")
+        record = self._view.find(head if dot else name)
+        allowed = {StreamRecord: ("late", "rejected"), QueryRecord: ("history",)}.get(
+            type(record), ()
+        )
+        if dot and part.lower() not in allowed:
+            return None, ""
+        return record, part.lower() if dot else ""
+
+    def all(self) -> list[str]:
+        return list(self._view.names())
+
+
+class Standing(Namespace):
+    """The names a standing query may read: nothing with a dot."""
+
+    def find(self, name: str) -> Relation | None:
+        record, part = self.resolve(name)
+        if record is not None and part:
+            raise Unsupported(
+                f'"{name}" cannot be read by a standing query', hint="read it with a plain SELECT"
+            )
+        return record.relation() if record else None
+
+
+def history_columns(record: QueryRecord) -> tuple[Column, ...]:
+    shown = record.output_columns()
+    return shown if record.is_per_window else CHANGE + shown
+
+
+def pull(bound: BoundQuery, view: View, root: Path) -> pa.Table:
+    """Answer a bound select from the stored segments."""
+    connection = duck.cursor()
+    try:
+        for source in bound.sources:
+            sql = source_sql(source, view, root)
+            connection.execute(
+                f"CREATE OR REPLACE TEMP VIEW {duck.name(source.placeholder)} AS {sql}"
+            )
+        return duck.fetch(render(bound.tree), connection)
+    except Exception as error:
+        import duckdb
+
+        if isinstance(error, duckdb.Error):
+            raise duck.reading_problem(error) from error
+        raise
+    finally:
+        connection.close()
+
+
+def render(tree: exp.Query) -> str:
+    return tree.sql(dialect="duckdb")
+
+
+def source_sql(source: Source, view: View, root: Path) -> str:
+    record, part = Namespace(view).resolve(source.relation.name)
+    if isinstance(record, QueryRecord):
+        segments = view.segments(record.owner, "changes", "base")
+        if part == "history":
+            return history_sql(record, segments, view, root)
+        return answers.current(record, segments, root)
+    if isinstance(record, TableRecord):
+        return table_sql(record, view.segments(record.owner, "rows", "gone"), root)
+    if part:
+        return _aside(record, part, view.segments(record.owner, part), root)
+    return _stream(record, source, view.segments(record.owner, "rows"), root)
+
+
+def history_sql(record: QueryRecord, segments: list[Segment], view: View, root: Path) -> str:
+    if record.is_per_window:
+        return answers.history(record, segments, root)
+    clocks = [(e.evaluation, e.clock) for e in view.evaluations(record.id)]
+    pairs = ", ".join(f"({n}, {'NULL' if c is None else c}::BIGINT)" for n, c in clocks)
+    log = answers.change_log(record, segments, root)
+    shown = ", ".join(f"l.{duck.name(c.name)}" for c in record.output_columns())
+    kind = f"CASE WHEN l.{answers.DIFF} > 0 THEN 'insert' ELSE 'retract' END"
+    return (
+        f"SELECT make_timestamptz(e.clock) AS changed_at, {kind} AS change, {shown} FROM ({log}) l"
+        f" JOIN (VALUES {pairs or '(0, NULL::BIGINT)'}) e(n, clock) ON e.n = l.{answers.EVALUATION}"
+        f" ORDER BY e.n, change DESC"
+    )
+
+
+def table_sql(record: TableRecord, segments: list[Segment], root: Path, extra: str = "") -> str:
+    """A table as it is now. `extra` adds helper columns, for UPDATE and DELETE."""
+    columns = ", ".join(duck.name(c.name) for c in record.definition.columns) + extra
+    rows = [str(root / s.path) for s in segments if s.part == "rows"]
+    gone = [str(root / s.path) for s in segments if s.part == "gone"]
+    if not rows:
+        return empty(record.definition.columns, extra)
+    sql = f"SELECT {columns} FROM {duck.scan(rows)}"
+    if gone:
+        sql += f" WHERE _weft_row NOT IN (SELECT _weft_row FROM {duck.scan(gone)})"
+    return sql
+
+
+def empty(columns: tuple[Column, ...], extra: str = "") -> str:
+    nulls = [f"NULL::{duck_type(c.type)} AS {duck.name(c.name)}" for c in columns]
+    nulls += ["NULL::BIGINT AS _weft_row"] if extra else []
+    return f"SELECT {', '.join(nulls)} WHERE false"
+
+
+def _aside(record: StreamRecord, part: str, segments: list[Segment], root: Path) -> str:
+    """Late and rejected rows of a stream."""
+    paths = [str(root / s.path) for s in segments]
+    if part == "rejected":
+        columns = "_weft_raw AS raw, _weft_reason AS reason, _weft_arrival AS arrived_at"
+        return f"SELECT {columns} FROM {duck.scan(paths)}" if paths else empty(REJECTED)
+    if not paths:
+        return empty(record.definition.columns + LATE_EXTRA)
+    columns = ", ".join(duck.name(c.name) for c in record.definition.columns)
+    return f"SELECT {columns}, _weft_arrival AS arrived_at FROM {duck.scan(paths)}"
+
+
+def _stream(record: StreamRecord, source: Source, segments: list[Segment], root: Path) -> str:
+    """Retained rows of a stream, or what a window on it holds now."""
+    columns = [duck.name(c.name) for c in record.definition.columns]
+    if record.definition.time_column is None:
+        columns.append(f"_weft_time AS {ARRIVAL}")
+    paths = [str(root / s.path) for s in segments]
+    if not paths:
+        extra = (Column(ARRIVAL, "TIMESTAMP"),) if record.definition.time_column is None else ()
+        return empty(record.definition.columns + extra)
+    return f"SELECT {', '.join(columns)} FROM {duck.scan(paths)}{_window(record, source)}"
+
+
+def _window(record: StreamRecord, source: Source) -> str:
+    window, clock = source.window, record.clock
+    if isinstance(window, WholeStream):
+        return ""
+    if clock is None:
+        return " WHERE false"
+    now = f"_weft_time <= {duck.instant(clock)}"
+    if isinstance(window, Sliding):
+        end = clock - microseconds(window.lag)
+        start = end - microseconds(window.length)
+        return f" WHERE _weft_time > {duck.instant(start)} AND _weft_time <= {duck.instant(end)}"
+    if isinstance(window, Landmark):
+        return f" WHERE {now} AND _weft_time >= {duck.instant(to_micros(window.since))}"
+    if isinstance(window, Snapshot):
+        start, end = to_micros(window.start), to_micros(window.end)
+        return f" WHERE {now} AND _weft_time >= {duck.instant(start)} AND _weft_time < {duck.instant(end)}"
+    if isinstance(window, LastRows) and window.slide is None:
+        newest = "_weft_time DESC, _weft_tick DESC, _weft_ord DESC"
+        return f" WHERE {now} ORDER BY {newest} LIMIT {window.count}"
+    raise Unsupported(
+        f"a pull SELECT cannot use a window that is {window}",
+        hint="register it as a continuous query, or use [RANGE ...], [ROWS n], [SINCE ...]",
+    )

@@ -1,0 +1,281 @@
+"""The one module that reads state, runs plans, writes segments and commits.
+
+A batch goes through these steps; after a crash in any of them the next start completes it:
+
+    1. read the catalog                      nothing happened
+    2. write the rows' segments              orphans: no catalog row names them; swept at start
+    3. evaluate queries, write their changes orphans, likewise
+    4. commit one transaction                all of the batch is there: rows, clock, progress, answers
+    5. Spark notes the batch as done         if not, Spark repeats it: its id is at or below the
+                                             committed one, so it is skipped
+    6. delete consumed inbox files           repeated at start: the commit says what was consumed
+
+Registrations, heartbeats and table changes go through the same commit, between batches, so answers
+are always those of a prefix of the data and of the registrations (PSoup §3.4).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from weft.catalog.records import QueryRecord, StreamRecord, to_instant
+from weft.catalog.store import Catalog, Change, now_micros
+from weft.plan.recompute import RecomputePlan
+from weft.spark.answers import Outcome, evaluate
+from weft.spark.ingest import Ingested, ingest
+from weft.spark.world import QueryState, World, load_world
+from weft.storage.crash import crash_point
+
+PARALLEL = 4  # evaluations at a time: Spark plans one while it runs another
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What a batch did; handed to progress callbacks."""
+
+    stream: str
+    batch_id: int
+    rows: int
+    late: int
+    rejected: int
+    queries: int
+    clock: object
+    ms: int
+
+
+class Batches:
+    """Applies batches, heartbeats, registrations and table changes, one at a time."""
+
+    def __init__(
+        self, spark: SparkSession, catalog: Catalog, root: Path, plans: dict[int, RecomputePlan]
+    ) -> None:
+        self.spark = spark
+        self._catalog = catalog
+        self._root = root
+        self.plans = plans
+
+    def apply(
+        self,
+        stream_id: int,
+        frame: DataFrame,
+        batch_id: int | None,
+        tick: int,
+        also: Callable[[Change], object] | None = None,
+    ) -> BatchReport | None:
+        """Ingest one micro-batch and bring every query up to date; None if it was committed before.
+
+        Without a batch id the rows come from outside Spark's count (mended files); `also` makes
+        such a batch happen once, in the same transaction.
+        """
+        started = time.monotonic()
+        world = self._world()
+        state = next(s for s in world.streams.values() if s.record.id == stream_id)
+        record = state.record
+        if batch_id is None:
+            batch_id = record.batch_id
+        elif batch_id <= record.batch_id:
+            return None
+        crash_point("batch.start")
+        brought = ingest(frame, record, tick, now_micros(), self._root, batch_id)
+        crash_point("batch.rows-written")
+        clock, largest = next_clock(record, brought)
+        state.clock, state.first_new = clock, brought.min_time()
+        state.segments = state.segments + brought.of("rows")
+        outcomes = self._evaluate(world, affected(world, {record.name.lower()}), tick)
+        crash_point("batch.results-written")
+        with self._catalog.write() as change:
+            change.add_segments(brought.segments)
+            counts = {part: brought.count(part) for part in ("rows", "late", "rejected")}
+            change.set_stream(
+                record.id, clock=clock, max_time=largest, batch_id=batch_id,
+                **{part: getattr(record, part) + count for part, count in counts.items()},
+            )  # fmt: skip
+            commit_outcomes(change, outcomes)
+            change.set_fact("tick", str(tick))
+            change.set_fact(f"consumed:{record.id}", str(brought.max_tick))
+            if also is not None:
+                also(change)
+            elapsed = round((time.monotonic() - started) * 1000)
+            change.add_batch(
+                stream_id=record.id, stream=record.name, batch_id=batch_id, queries=len(outcomes),
+                ms=elapsed, clock=clock, **counts,
+            )  # fmt: skip
+            crash_point("batch.before-commit")
+        crash_point("batch.committed")
+        return BatchReport(
+            record.name, batch_id, counts["rows"], counts["late"], counts["rejected"],
+            len(outcomes), to_instant(clock), elapsed,
+        )  # fmt: skip
+
+    def heartbeat(self, stream: StreamRecord, instant: int, tick: int) -> None:
+        """Move a stream's clock on without rows."""
+        world = self._world()
+        state = world.streams[stream.name.lower()]
+        if state.clock is not None and instant <= state.clock:
+            return
+        state.clock = instant
+        outcomes = self._evaluate(world, affected(world, {stream.name.lower()}), tick)
+        crash_point("heartbeat.results-written")
+        with self._catalog.write() as change:
+            change.set_stream(stream.id, clock=instant)
+            commit_outcomes(change, outcomes)
+            change.set_fact("tick", str(tick))
+
+    def register(
+        self,
+        record: QueryRecord,
+        plan: RecomputePlan,
+        tick: int,
+        before_commit: Callable[[Change], None],
+    ) -> None:
+        """Evaluate a new query over the retained history and commit it with its first answer."""
+        world = self._world()
+        state = QueryState(record, plan, [], None)
+        world.queries[record.name.lower()] = state
+        outcome = evaluate(self.spark, world, state, tick)
+        crash_point("register.results-written")
+        with self._catalog.write() as change:
+            before_commit(change)
+            change.add_query(record)
+            commit_outcomes(change, [outcome])
+            change.set_fact("tick", str(tick))
+            crash_point("register.before-commit")
+        crash_point("register.committed")
+
+    def table_changed(
+        self, name: str, tick: int, apply: Callable[[World], Callable[[Change], None]]
+    ) -> None:
+        """Change a table; re-evaluate what follows it: retroactive readers, and table-only queries."""
+        world = self._world()
+        commit = apply(world)
+        touched = {
+            folded for folded, state in world.queries.items() if _follows_table(state, name.lower())
+        }
+        outcomes = self._evaluate(world, affected(world, set(), touched), tick, touched)
+        crash_point("table.results-written")
+        with self._catalog.write() as change:
+            commit(change)
+            commit_outcomes(change, outcomes)
+            change.set_fact("tick", str(tick))
+
+    def consumed(self, stream_id: int) -> int:
+        """The newest push whose rows are committed."""
+        with self._catalog.read() as view:
+            return int(view.fact(f"consumed:{stream_id}") or -1)
+
+    def files_set_aside(self, stream_id: int) -> list:
+        with self._catalog.read() as view:
+            return view.files_set_aside(stream_id)
+
+    def _world(self) -> World:
+        with self._catalog.read() as view:
+            return load_world(view, self._root, self.plans)
+
+    def _evaluate(
+        self, world: World, names: list[list[str]], tick: int, forced: Iterable[str] = ()
+    ) -> list[Outcome]:
+        """Evaluate queries level by level: a query over another's answer comes after it."""
+        forced = set(forced)
+        outcomes: list[Outcome] = []
+        with ThreadPoolExecutor(PARALLEL, thread_name_prefix="weft-evaluate") as pool:
+            for level in names:
+                states = [world.queries[name] for name in level]
+                jobs = [
+                    pool.submit(
+                        evaluate, self.spark, world, s, tick, s.record.name.lower() in forced
+                    )
+                    for s in states
+                ]
+                for state, job in zip(states, jobs, strict=True):
+                    outcome = job.result()
+                    if outcome is not None:
+                        outcomes.append(outcome)
+                        _advance(state, outcome)
+                crash_point("batch.level-written")
+        return outcomes
+
+
+def next_clock(record: StreamRecord, brought: Ingested) -> tuple[int | None, int | None]:
+    """The watermark after a batch: largest event time less the delay, never backwards."""
+    times = [t for t in (record.max_time, brought.max_time()) if t is not None]
+    if not times:
+        return record.clock, None
+    largest = max(times)
+    delay = record.definition.delay.total_seconds() * 1_000_000
+    watermark = largest - round(delay)
+    return (watermark if record.clock is None else max(watermark, record.clock)), largest
+
+
+def affected(world: World, streams: set[str], queries: set[str] = frozenset()) -> list[list[str]]:
+    """The queries that read changed streams or queries, directly or not, in levels."""
+    changed = set(streams) | set(queries)
+    levels: list[list[str]] = []
+    done: set[str] = set()
+    waiting = {name: _sources(state) for name, state in world.queries.items()}
+    grew = True
+    while grew:  # close over queries that read queries
+        grew = False
+        for name, reads in waiting.items():
+            if name not in changed and reads & changed:
+                changed.add(name)
+                grew = True
+    rest = {name for name in changed if name in world.queries}
+    while rest:
+        ready = sorted(n for n in rest if not (waiting[n] & (rest - {n})))
+        ready = ready or sorted(rest)
+        levels.append(ready)
+        done |= set(ready)
+        rest -= set(ready)
+    return levels
+
+
+def _sources(state: QueryState) -> set[str]:
+    return {p.source.relation.name.lower() for p in state.plan.sources}
+
+
+def _follows_table(state: QueryState, table: str) -> bool:
+    """Whether a change of the table changes the answer at once."""
+    for planned in state.plan.sources:
+        relation = planned.source.relation
+        if relation.name.lower() == table and planned.validity is None:
+            return relation.is_retroactive or not _has_streams(state)
+    return False
+
+
+def _has_streams(state: QueryState) -> bool:
+    return any(p.source.relation.time_column for p in state.plan.sources)
+
+
+def _advance(state: QueryState, outcome: Outcome) -> None:
+    """Let queries above see this evaluation within the same batch."""
+    state.clock = outcome.clock
+    state.segments = state.segments + list(outcome.segments)
+    state.record = replace(state.record, clock=outcome.clock, evaluation=outcome.evaluation)
+
+
+def commit_outcomes(change: Change, outcomes: list[Outcome]) -> None:
+    for outcome in outcomes:
+        if outcome is None:
+            continue
+        values = {"last_ms": outcome.ms, "error": outcome.error}
+        if outcome.error is None:
+            change.add_segments(outcome.segments)
+            values |= {
+                "clock": outcome.clock,
+                "evaluation": outcome.evaluation,
+                "evaluated_tick": outcome.tick,
+                "frontier": outcome.frontier,
+                "newest_end": outcome.newest_end,
+            }
+            change.add_evaluation(
+                query_id=outcome.query_id, evaluation=outcome.evaluation, clock=outcome.clock,
+                changes=outcome.changes, ms=outcome.ms,
+            )  # fmt: skip
+            change.count_rows_out(outcome.query_id, outcome.changes)
+        change.set_query(outcome.query_id, **values)

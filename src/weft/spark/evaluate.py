@@ -1,0 +1,187 @@
+"""A recompute plan and a state of the world → the answer, as a DataFrame.
+
+Only `windows_due` runs a (small) job: it lists the windows of a query that must be run window by
+window. Everything else compiles.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window as Over
+from sqlglot import exp
+
+from weft.logical.windows import Session
+from weft.plan.order import SortKey
+from weft.plan.recompute import PlannedSource, RecomputePlan, Shape
+from weft.spark.contents import Contents, Due
+from weft.spark.rows import END, START, instant, quote
+from weft.spark.world import World
+
+_names = itertools.count()
+_naming = threading.Lock()
+
+
+class Evaluator:
+    """Runs the plan of one query against one state of the world."""
+
+    def __init__(
+        self, spark: SparkSession, world: World, plan: RecomputePlan, horizons: dict[str, int]
+    ) -> None:
+        self._spark = spark
+        self._plan = plan
+        self._contents = Contents(spark, world, horizons)
+
+    def analysed(self) -> DataFrame:
+        """The answer's schema: the plan analysed over its sources, with nothing run."""
+        due = Due(None, None)
+        sources = {
+            p: self._contents.due(p, due) if p.window else self._contents.at(p, 0)
+            for p in self._plan.sources
+        }
+        return self._run(sources)
+
+    def standing(self, now: int | None) -> DataFrame:
+        """The answer at an instant."""
+        return self._run({p: self._contents.at(p, now) for p in self._plan.sources})
+
+    def windows(self, due: Due) -> DataFrame | None:
+        """The answers of all windows that fall due; None when none do."""
+        if self._plan.shape is Shape.ALL_WINDOWS:
+            return self._all_windows(due)
+        return self._each_window(due)
+
+    def _all_windows(self, due: Due) -> DataFrame:
+        answer = self._run({p: self._contents.due(p, due) for p in self._plan.sources})
+        start, end = self._plan.output_window
+        answer = answer.withColumnRenamed(start, START).withColumnRenamed(end, END)
+        if isinstance(self._plan.window, Session):
+            answer = ending_session(answer, due)
+        return limited(answer, self._plan)
+
+    def _each_window(self, due: Due) -> DataFrame | None:
+        found = {p: self._contents.due(p, due) for p in self._plan.sources if p.window}
+        answers = []
+        for start, end in self.windows_due(found):
+            sources = {p: self._contents.one(rows, p, start, end) for p, rows in found.items()}
+            for planned in self._plan.sources:
+                if planned not in sources:
+                    sources[planned] = self._contents.at(planned, end)
+            answer = ordered(self._run(sources), self._plan.order)
+            answer = sliced(answer, self._plan)
+            answers.append(answer.withColumn(START, instant(start)).withColumn(END, instant(end)))
+        return union_all(answers)
+
+    def windows_due(self, found: dict[PlannedSource, DataFrame]) -> list[tuple[int, int]]:
+        parts = [
+            rows.select(
+                F.unix_micros(p.window[0]).alias("s"), F.unix_micros(p.window[1]).alias("e")
+            )
+            for p, rows in found.items()
+        ]
+        windows = union_all(parts).distinct().collect()
+        return sorted((row.s, row.e) for row in windows)
+
+    def open_session_start(
+        self, after: int | None, frontier: int | None, upto: int | None
+    ) -> int | None:
+        """The first instant of a session that is still open at `upto`: rows before it are done with."""
+        due = Due(None, None, frontier=frontier)
+        tree = strip_to_sessions(self._plan)
+        answer = self._run({p: self._contents.due(p, due) for p in self._plan.sources}, tree)
+        start, end = self._plan.output_window
+        still_open = answer if upto is None else answer.where(F.col(end) >= instant(upto))
+        return still_open.agg(F.unix_micros(F.min(start)).alias("low")).collect()[0].low
+
+    def _run(
+        self, sources: dict[PlannedSource, DataFrame], tree: exp.Query | None = None
+    ) -> DataFrame:
+        """Run the tree over the given sources, each under a name of its own."""
+        with _naming:
+            run = next(_names)
+        names = {}
+        for planned, rows in sources.items():
+            name = f"weft_run_{run}_{planned.source.placeholder}"
+            rows.createOrReplaceTempView(name)
+            names[planned.source.placeholder] = name
+        try:
+            return self._spark.sql(render(tree or self._plan.tree, names))
+        finally:
+            for name in names.values():
+                self._spark.catalog.dropTempView(name)
+
+
+def render(tree: exp.Query, names: dict[str, str]) -> str:
+    """Spark SQL text with the placeholders replaced."""
+
+    def rename(node: exp.Expression) -> exp.Expression:
+        if isinstance(node, exp.Table) and node.name in names:
+            node.set("this", exp.to_identifier(names[node.name], quoted=True))
+        return node
+
+    return tree.copy().transform(rename).sql(dialect="spark")
+
+
+def strip_to_sessions(plan: RecomputePlan) -> exp.Query:
+    """The plan's tree without HAVING, so that every session shows, whatever the query keeps."""
+    tree = plan.tree.copy()
+    for select in tree.find_all(exp.Select):
+        select.set("having", None)
+    return tree
+
+
+def ending_session(answer: DataFrame, due: Due) -> DataFrame:
+    """A session closes when the clock passes its end: a row exactly at the end would extend it."""
+    if due.after is not None:
+        answer = answer.where(F.col(END) >= instant(due.after))
+    if due.upto is not None:
+        answer = answer.where(F.col(END) < instant(due.upto))
+    return answer
+
+
+def sort_columns(order: tuple[SortKey, ...]) -> list[F.Column]:
+    found = []
+    for key in order:
+        column = F.col(quote(key.column))
+        ways = {
+            (False, True): column.asc_nulls_first,
+            (False, False): column.asc_nulls_last,
+            (True, True): column.desc_nulls_first,
+            (True, False): column.desc_nulls_last,
+        }
+        found.append(ways[key.is_descending, key.is_nulls_first]())
+    return found
+
+
+def limited(answer: DataFrame, plan: RecomputePlan) -> DataFrame:
+    """ORDER BY … LIMIT … OFFSET, for each window."""
+    if plan.limit is None and not plan.offset:
+        return answer
+    each = Over.partitionBy(START, END).orderBy(*(sort_columns(plan.order) or [F.lit(1)]))
+    answer = answer.withColumn("_weft_rn", F.row_number().over(each))
+    answer = answer.where(F.col("_weft_rn") > plan.offset)
+    if plan.limit is not None:
+        answer = answer.where(F.col("_weft_rn") <= plan.offset + plan.limit)
+    return answer.drop("_weft_rn")
+
+
+def ordered(answer: DataFrame, order: tuple[SortKey, ...]) -> DataFrame:
+    return answer.orderBy(*sort_columns(order)) if order else answer
+
+
+def sliced(answer: DataFrame, plan: RecomputePlan) -> DataFrame:
+    if plan.offset:
+        answer = answer.offset(plan.offset)
+    return answer if plan.limit is None else answer.limit(plan.limit)
+
+
+def union_all(parts: list[DataFrame]) -> DataFrame | None:
+    """One DataFrame of many, as a balanced tree so that the plan stays shallow."""
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        rest = [parts[-1]] if len(parts) % 2 else []
+        parts = [a.unionAll(b) for a, b in pairs] + rest
+    return parts[0] if parts else None

@@ -1,0 +1,31 @@
+"""Answers as Spark DataFrames, for those who go on in Spark."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from weft.catalog.records import QueryRecord
+from weft.plan.order import SortKey
+from weft.spark import rows as stored
+from weft.spark.evaluate import sort_columns
+from weft.spark.rows import END, START, quote
+from weft.spark.world import load_world
+
+
+def answer_frame(engine, record: QueryRecord) -> DataFrame:
+    """The current answer: the newest emitted window, or the rows valid now."""
+    spark = engine.spark
+    with engine.catalog.read() as view:
+        world = load_world(view, engine.root, {record.id: engine.plan_of(view, record)})
+    state = world.queries[record.name.lower()]
+    answer = stored.settle(stored.answer_log(spark, world, state))
+    if record.is_per_window:
+        newest = answer.agg(F.max(END).alias("_weft_newest"))
+        answer = answer.join(newest, F.col(END) == F.col("_weft_newest"), "left_semi")
+    if record.order:
+        answer = answer.orderBy(*sort_columns(tuple(SortKey(*key[:3]) for key in record.order)))
+    columns = [F.col(quote(c.name)) for c in record.columns]
+    if record.shows_window:
+        columns = [F.col(START).alias("window_start"), F.col(END).alias("window_end"), *columns]
+    return answer.select(*columns)

@@ -1,0 +1,112 @@
+"""A bound query → its plan and its catalog record, checked by Spark's own analyzer.
+
+Names were bound before, with positions; here types are: the plan is analysed over the real
+sources, which runs no job, and what Spark refuses is refused now, not in the middle of a batch.
+"""
+
+from __future__ import annotations
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from weft.catalog.records import QueryRecord, StreamRecord
+from weft.errors import SqlError, TypeProblem
+from weft.logical.query import BoundQuery
+from weft.logical.relations import Column, Emit, Kind
+from weft.logical.types import arrow_type
+from weft.logical.windows import LastRows, microseconds
+from weft.plan.recompute import RecomputePlan
+from weft.spark.evaluate import Evaluator
+from weft.spark.problems import statement_problem
+from weft.spark.world import World
+
+
+def analyse(spark: SparkSession, world: World, plan: RecomputePlan, text: str) -> DataFrame:
+    """The plan's answer, analysed but not run."""
+    try:
+        return Evaluator(spark, world, plan, {}).analysed()
+    except PySparkException as error:
+        raise statement_problem(error, text) from None
+
+
+def make_record(
+    query_id: int,
+    name: str,
+    statement: str,
+    bound: BoundQuery,
+    plan: RecomputePlan,
+    answer: DataFrame,
+    reads: tuple[str, ...],
+    horizons: dict[str, int],
+    tick: int,
+) -> QueryRecord:
+    """The record of a query that has not been evaluated yet."""
+    types = {f.name: _type_name(f) for f in answer.schema.fields}
+    columns = tuple(Column(n, t) for n, t in types.items() if not n.startswith("_weft_"))
+    check_columns(columns, answer)
+    names = {c.name.lower() for c in columns}
+    shows_window = plan.is_per_window and not plan.projects_window
+    shows_window = shows_window and not names & {"window_start", "window_end"}
+    is_append_only = plan.is_per_window and (
+        bound.emit is not Emit.CHANGES or isinstance(plan.window, LastRows)
+    )
+    return QueryRecord(
+        id=query_id, name=name, statement=statement, columns=columns,
+        order=tuple((k.column, k.is_descending, k.is_nulls_first, types[k.column]) for k in plan.order),
+        is_per_window=plan.is_per_window, is_append_only=is_append_only, shows_window=shows_window,
+        strategy=f"recompute: {plan.shape}", reads=reads, horizons=horizons, created_tick=tick,
+        clock=None, evaluated_tick=0, frontier=None, evaluation=0, rows_out=0, last_ms=0,
+        newest_end=None, error=None,
+    )  # fmt: skip
+
+
+def check_columns(columns: tuple[Column, ...], answer: DataFrame) -> None:
+    if not columns:
+        raise SqlError("the query has no columns", hint="select at least one column")
+    lowered = [f.name.lower() for f in answer.schema.fields]
+    twice = next((n for n in lowered if lowered.count(n) > 1), None)
+    if twice is not None:
+        raise SqlError(
+            f'two columns of the answer are named "{twice}"',
+            hint="give one of them an alias",
+            code="WEFT_DUPLICATE_COLUMN",
+        )
+    for column in columns:
+        try:
+            arrow_type(column.type)
+        except Exception:
+            raise TypeProblem(
+                f'column "{column.name}" of the answer has type {column.type}, which cannot be stored',
+                hint="cast it, for example to STRING",
+            ) from None
+
+
+def _type_name(field) -> str:
+    name = field.dataType.simpleString()
+    if name == "void":
+        return "STRING"
+    return name if "<" in name else name.upper()
+
+
+def visible_from(record: StreamRecord, earliest: int | None) -> int | None:
+    """The first instant that a query registered now may see; None if nothing is hidden from it."""
+    retain = record.definition.retain
+    if retain is None or record.clock is None:
+        return None
+    horizon = record.clock - microseconds(retain)
+    is_cut = record.pruned_rows > 0 or (earliest is not None and earliest < horizon)
+    return horizon if is_cut else None
+
+
+def horizons_of(plan: RecomputePlan, world: World) -> dict[str, int]:
+    found = {}
+    for planned in plan.sources:
+        if planned.source.relation.kind is Kind.STREAM:
+            state = world.streams[planned.source.relation.name.lower()]
+            earliest = min(
+                (s.min_time for s in state.segments if s.min_time is not None), default=None
+            )
+            horizon = visible_from(state.record, earliest)
+            if horizon is not None:
+                found[state.record.name.lower()] = horizon
+    return found

@@ -1,0 +1,156 @@
+"""Stored rows as DataFrames: streams, versions of tables, answers. Nothing here runs a job."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from weft.catalog.records import Segment
+from weft.logical.relations import ARRIVAL, WINDOW_TIME, Column
+from weft.spark.world import QueryState, StreamState, TableState, World
+
+TIME, TICK, ORDER = "_weft_time", "_weft_tick", "_weft_ord"
+START, END, DIFF, EVALUATION = "_weft_start", "_weft_end", "_weft_diff", "_weft_eval"
+FROM, TO, ROW = "_weft_from", "_weft_to", "_weft_row"
+FOREVER = 2**62
+
+
+@lru_cache(maxsize=4096)
+def ddl_of(columns: tuple[Column, ...]) -> str:
+    return ", ".join(f"{quote(column.name)} {column.type}" for column in columns)
+
+
+@lru_cache(maxsize=4096)
+def struct_of(columns: tuple[Column, ...]) -> StructType:
+    return StructType.fromDDL(ddl_of(columns))
+
+
+def quote(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def instant(micros: int) -> F.Column:
+    return F.timestamp_micros(F.lit(micros).cast("bigint"))
+
+
+def read_segments(
+    spark: SparkSession, world: World, segments: list[Segment], columns: tuple[Column, ...]
+) -> DataFrame:
+    if not segments:
+        return nothing(spark, columns)
+    return spark.read.schema(struct_of(columns)).parquet(*world.paths(segments))
+
+
+def nothing(spark: SparkSession, columns: tuple[Column, ...]) -> DataFrame:
+    """No rows of some columns, in a form that Spark's optimizer sees through."""
+    nulls = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in columns)
+    return spark.sql(f"SELECT {nulls} WHERE 1 = 0")
+
+
+def overlapping(segments: list[Segment], low: int | None, high: int | None) -> list[Segment]:
+    """Segments that may hold a row with low ≤ time ≤ high."""
+    return [
+        s
+        for s in segments
+        if s.min_time is not None
+        and (low is None or s.max_time >= low)
+        and (high is None or s.min_time <= high)
+    ]
+
+
+def stream_rows(
+    spark: SparkSession, world: World, state: StreamState, low: int | None, high: int | None
+) -> DataFrame:
+    """Retained rows of a stream with low ≤ time ≤ high, with their helper columns."""
+    columns = state.record.definition.columns
+    helpers = (Column(TIME, "TIMESTAMP"), Column(TICK, "BIGINT"), Column(ORDER, "BIGINT"))
+    found = overlapping(state.segments, low, high)
+    rows = read_segments(spark, world, found, columns + helpers)
+    if state.record.definition.time_column is None:
+        rows = rows.withColumn(ARRIVAL, F.col(TIME))
+    return _between(rows, low, high)
+
+
+def _between(rows: DataFrame, low: int | None, high: int | None) -> DataFrame:
+    if low is not None:
+        rows = rows.where(F.col(TIME) >= instant(low))
+    if high is not None:
+        rows = rows.where(F.col(TIME) <= instant(high))
+    return rows
+
+
+def table_versions(spark: SparkSession, world: World, state: TableState) -> DataFrame:
+    """Every version of a table's rows with the ticks [from, to) between which it was current."""
+    columns = state.record.definition.columns
+    helpers = (Column(ROW, "BIGINT"), Column(FROM, "BIGINT"))
+    rows = read_segments(
+        spark, world, [s for s in state.segments if s.part == "rows"], columns + helpers
+    )
+    gone = [s for s in state.segments if s.part == "gone"]
+    if not gone:
+        return rows.withColumn(TO, F.lit(FOREVER)).drop(ROW)
+    ends = read_segments(spark, world, gone, (Column(ROW, "BIGINT"), Column(TO, "BIGINT")))
+    joined = rows.join(F.broadcast(ends), ROW, "left")
+    return joined.withColumn(TO, F.coalesce(F.col(TO), F.lit(FOREVER))).drop(ROW)
+
+
+def table_now(spark: SparkSession, world: World, state: TableState) -> DataFrame:
+    versions = table_versions(spark, world, state)
+    return versions.where(F.col(TO) == FOREVER).drop(FROM, TO)
+
+
+def answer_columns(state: QueryState) -> tuple[Column, ...]:
+    """The stored columns of an answer: the user's, then sort keys and window helpers."""
+    record = state.record
+    named = {c.name for c in record.columns}
+    keys = tuple(Column(k, t) for k, t in _sort_columns(state) if k not in named)
+    window = (Column(START, "TIMESTAMP"), Column(END, "TIMESTAMP")) if record.is_per_window else ()
+    return record.columns + keys + window
+
+
+def _sort_columns(state: QueryState) -> list[tuple[str, str]]:
+    return [(key[0], key[3]) for key in state.record.order if len(key) > 3]
+
+
+def answer_log(spark: SparkSession, world: World, state: QueryState) -> DataFrame:
+    """The current answer as signed rows: the newest base and the changes after it."""
+    base = [s for s in state.segments if s.part == "base"]
+    newest = max((s.evaluation for s in base), default=-1)
+    live = [s for s in base if s.evaluation == newest]
+    live += [s for s in state.segments if s.part == "changes" and s.evaluation > newest]
+    columns = (*answer_columns(state), Column(DIFF, "BIGINT"), Column(EVALUATION, "BIGINT"))
+    return read_segments(spark, world, live, columns)
+
+
+def window_answers(
+    spark: SparkSession, world: World, state: QueryState, low: int | None, high: int | None
+) -> DataFrame:
+    """Closed windows of another query as a stream whose event time is window_end less 1 µs."""
+    columns = (*answer_columns(state), Column(DIFF, "BIGINT"))
+    segments = [s for s in state.segments if s.part == "changes"]
+    found = overlapping(segments, None if low is None else low, None)
+    rows = read_segments(spark, world, found, columns)
+    if not state.record.is_append_only:
+        rows = settle(rows)
+    rows = (
+        rows.where(F.col(END) <= instant(state.clock)) if state.clock is not None else rows.limit(0)
+    )
+    time = F.timestamp_micros(F.unix_micros(END) - 1)
+    rows = rows.withColumn(TIME, time).withColumn(WINDOW_TIME, time)
+    if state.record.shows_window:
+        rows = rows.withColumn("window_start", F.col(START)).withColumn("window_end", F.col(END))
+    rows = rows.withColumn(TICK, F.lit(0).cast("bigint")).withColumn(ORDER, F.lit(0).cast("bigint"))
+    return _between(rows.drop(START, END, DIFF), low, high)
+
+
+def settle(log: DataFrame) -> DataFrame:
+    """Signed rows → the bag they add up to: each row as often as its diffs say."""
+    columns = [c for c in log.columns if c not in (DIFF, EVALUATION)]
+    counted = log.groupBy(*[quote(c) for c in columns]).agg(F.sum(DIFF).alias(DIFF))
+    repeated = counted.where(F.col(DIFF) > 0).withColumn(
+        DIFF, F.explode(F.sequence(F.lit(1).cast("bigint"), F.col(DIFF)))
+    )
+    return repeated.withColumn(DIFF, F.lit(1).cast("bigint"))

@@ -1,0 +1,108 @@
+"""The embedded Spark session, made in this one place and only when it is needed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from weft.errors import EnvironmentProblem
+
+# Each setting says why. An adopted session keeps its own, apart from those in `prepare`.
+EMBEDDED = {
+    "spark.ui.enabled": "false",  # weft top shows what matters; the UI costs a second to start
+    "spark.sql.shuffle.partitions": "2",  # small batches: more partitions only add task overhead
+    "spark.sql.adaptive.enabled": "false",  # extra stages per query, nothing to adapt in small batches
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.codegen.cache.maxEntries": "2000",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.host": "localhost",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.cleaner.periodicGC.interval": "10min",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.sql.streaming.ui.enabled": "false",
+    "spark.scheduler.mode": "FAIR",
+}
+REQUIRED = {
+    "spark.sql.session.timeZone": "UTC",  # windows start at multiples of the slide since the epoch
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # footers then hold min and max
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",  # no job to list files
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.ansi.enabled": "true",
+}
+
+
+def start_session(warehouse: Path, memory: str = "2g"):
+    """Start Spark in this process: local[*] unless SPARK_MASTER or WEFT_MASTER says otherwise."""
+    check_java()
+    from pyspark.sql import SparkSession
+
+    master = os.environ.get("WEFT_MASTER", "local[*]")
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(master).appName("weft")
+    settings = {**EMBEDDED, **REQUIRED, "spark.sql.warehouse.dir": str(warehouse / "spark")}
+    settings["spark.driver.memory"] = os.environ.get("WEFT_DRIVER_MEMORY", memory)
+    settings["spark.driver.extraJavaOptions"] = "-Dlog4j2.level=ERROR -XX:+UseParallelGC"
+    jars = os.environ.get("WEFT_SPARK_JARS")
+    if jars:
+        settings["spark.jars"] = jars
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    quieten()
+    return session
+
+
+def quieten() -> None:
+    """PySpark logs every analysis error as JSON on stderr; Weft raises its own errors instead."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def prepare(session) -> None:
+    """Give an adopted session the few settings that answers depend on."""
+    quieten()
+    for key, value in REQUIRED.items():
+        session.conf.set(key, value)
+
+
+def check_java() -> None:
+    """Say what to do where Java 17+ is missing, before Spark fails in its own words."""
+    java = _find_java()
+    if java is None:
+        raise _no_java("no Java runtime was found")
+    try:
+        text = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
+    except OSError as error:
+        raise _no_java(str(error)) from None
+    version = _major(text)
+    if version is not None and version < 17:
+        raise _no_java(f"{java} is Java {version}")
+
+
+def _find_java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").exists():
+        return str(Path(home) / "bin" / "java")
+    return shutil.which("java")
+
+
+def _major(text: str) -> int | None:
+    _, _, rest = text.partition('"')
+    number = rest.split('"')[0].split(".")
+    if not number[0].isdigit():
+        return None
+    return int(number[1]) if number[0] == "1" and len(number) > 1 else int(number[0])
+
+
+def _no_java(detail: str) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        "Spark needs Java 17 or newer",
+        detail=detail,
+        hint="install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17) or set JAVA_HOME",
+        code="WEFT_NO_JAVA",
+    )
