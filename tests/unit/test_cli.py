@@ -46,9 +46,9 @@ class FakeDatabase:
     def __exit__(self, *_: object) -> None:
         self.is_closed = True
 
-    def script(self, text: str):
+    def sql(self, text: str):
         self.asked.append(text)
-        yield text, self._answer(text)
+        return self._answer(text)
 
     def _answer(self, text: str):
         if (at := text.find("prise")) >= 0:
@@ -69,11 +69,6 @@ class FakeDatabase:
         if text.startswith("CREATE CONTINUOUS"):
             return SimpleNamespace(name="hot")
         return None
-
-    def query(self, name: str):
-        if name != "hot":
-            raise UnknownName(f'there is no query "{name}"')
-        return SimpleNamespace(explain=lambda format="text": f"the plan as {format}")
 
     def names(self) -> dict[str, str]:
         return {"trades": "stream", "hot": "query"}
@@ -274,13 +269,15 @@ def test_ctrl_c_ends_with_130(db, monkeypatch):
 
 @pytest.mark.parametrize("format", ["text", "json", "mermaid"])
 def test_explain(db, format):
-    assert weft_command("explain", "hot", "--format", format).stdout == f"the plan as {format}\n"
+    done = weft_command("explain", "hot", "--format", format)
+    assert done.stdout == "fold trades\n  [pane 10 s]\n"
+    assert db.asked == [f"EXPLAIN FORMAT {format} hot"]
 
 
-def test_explain_of_an_unknown_query(db):
-    done = weft_command("explain", "cold")
+def test_explain_of_a_select_that_is_refused(db):
+    done = weft_command("explain", "SELECT prise FROM trades")
     assert done.exit_code == 1
-    assert 'there is no query "cold"' in done.stderr
+    assert "^^^^^" in done.stderr
 
 
 def test_top_shows_streams_queries_and_batches(db):

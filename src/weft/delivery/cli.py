@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,6 +67,12 @@ Catalog = Annotated[
     ),
 ]
 HERE = Path("warehouse")
+
+
+class PlanFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    MERMAID = "mermaid"
 
 
 @contextmanager
@@ -187,17 +194,14 @@ def explain(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="A continuous query, or a SELECT in quotes.")
     ],
-    format: Annotated[str, typer.Option(metavar="text|json|mermaid")] = "text",
+    format: Annotated[PlanFormat, typer.Option(help="How the plan is written.")] = PlanFormat.TEXT,
     warehouse: Warehouse = HERE,
     catalog: Catalog = None,
 ) -> None:
     """Show how a query is computed, what it shares, and why."""
     with database(warehouse, catalog, must_exist=True) as db:
-        if any(character.isspace() for character in name.strip()):
-            if not Session(db).attempt(f"EXPLAIN {name}"):
-                raise typer.Exit(1)
-        else:
-            typer.echo(db.query(name).explain(format=format))
+        if not Session(db).attempt(f"EXPLAIN FORMAT {format} {name}"):
+            raise typer.Exit(1)
 
 
 @app.command()
