@@ -111,6 +111,14 @@ def test_wide_answers_keep_both_ends_and_name_what_is_hidden():
     assert all(len(line) <= 50 for line in lines[:-1])
 
 
+def test_long_texts_are_cut_before_columns_are_hidden():
+    table = pa.table({"name": ["a"], "n": [1], "statement": ["SELECT " * 30]})
+    lines = drawn(table, width=40, is_terminal=True)
+    assert lines[0].split() == ["name", "n", "statement"]
+    assert lines[2].endswith("…")
+    assert len(lines[2]) == 40
+
+
 def test_a_pipe_gets_every_column_whole():
     lines = drawn(pa.table({"a": ["x" * 200], "b": ["y" * 200]}))
     assert lines[2] == "x" * 200 + "  " + "y" * 200

@@ -19,7 +19,7 @@ from weft.delivery.formats import NULL, printable, show_time, show_value
 if TYPE_CHECKING:
     import pyarrow as pa
 
-WIDEST_CELL = 60
+WIDEST, NARROWEST = 60, 16  # how far a long text is cut: always, and where space is short
 GAP = Text("  ")  # between two columns
 NULL_CELL = Text(NULL, style="dim italic")
 
@@ -29,8 +29,7 @@ def draw(
 ) -> None:
     """Print a table with at most `limit` rows, and a line that says how many there are."""
     shown = table if limit is None else table.slice(0, limit)
-    widest = WIDEST_CELL if console.is_terminal and not expanded else None
-    columns = [Column(name, shown.column(i), widest) for i, name in enumerate(table.column_names)]
+    columns = [Column(name, shown.column(i)) for i, name in enumerate(table.column_names)]
     if expanded and shown.num_rows:
         _draw_expanded(console, columns, shown.num_rows)
         hidden: list[Column] = []
@@ -44,17 +43,27 @@ def draw(
 class Column:
     """A column's cells as text, and how wide they are."""
 
-    def __init__(self, name: str, values: pa.ChunkedArray, widest: int | None) -> None:
+    def __init__(self, name: str, values: pa.ChunkedArray) -> None:
         self.name = printable(name)
-        self.is_right = _is_number(values.type)
         cells = values.to_pylist()
         show = _formatter(cells)
-        self.cells = [
-            NULL_CELL if cell is None else Text(_cut(show(cell), widest)) for cell in cells
-        ]
+        self.cells = [NULL_CELL if cell is None else Text(show(cell)) for cell in cells]
         self.width = max([cell_len(self.name), *(cell.cell_len for cell in self.cells)])
+        self.is_right = _is_number(values.type)
+        self.narrowest = (
+            max(NARROWEST, cell_len(self.name)) if _is_text(values.type) else self.width
+        )
+
+    def shrink(self, by: int) -> int:
+        """Give up to so many characters away, where cutting does no harm. → how many."""
+        given = max(0, min(by, self.width - self.narrowest))
+        self.width -= given
+        return given
 
     def pad(self, cell: Text) -> Text:
+        if cell.cell_len > self.width:
+            cell = cell.copy()
+            cell.truncate(self.width, overflow="ellipsis")
         space = Text(" " * (self.width - cell.cell_len))
         return space + cell if self.is_right else cell + space
 
@@ -93,9 +102,14 @@ def _draw_expanded(console: Console, columns: list[Column], rows: int) -> None:
 
 
 def _fit(columns: list[Column], width: int | None) -> tuple[list[Column], list[Column]]:
-    """The columns that fit, from both ends inwards, and those that do not."""
+    """Narrow the longest texts; then the columns that fit, from both ends inwards, and the rest."""
     gap = len(GAP)
-    if width is None or sum(c.width + gap for c in columns) - gap <= width:
+    if width is None:
+        return columns, []
+    excess = sum(c.width + gap for c in columns) - gap - width
+    for column in sorted(columns, key=lambda c: c.width, reverse=True):
+        excess -= column.shrink(max(excess, column.width - WIDEST))
+    if excess <= 0:
         return columns, []
     room = width - 1  # the "…" between the two ends
     first, last = 0, len(columns)
@@ -124,6 +138,12 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_nested(kind))
+
+
 def _formatter(cells: list[Any]) -> Callable[[Any], str]:
     """How to show the cells of one column: timestamps agree on their precision."""
     times = [cell for cell in cells if isinstance(cell, datetime)]
@@ -134,7 +154,3 @@ def _formatter(cells: list[Any]) -> Callable[[Any], str]:
     if any(moment.microsecond for moment in times):
         return lambda value: show_time(value, "milliseconds")
     return lambda value: show_time(value, "seconds")
-
-
-def _cut(text: str, widest: int | None) -> str:
-    return text if widest is None or len(text) <= widest else text[: widest - 1] + "…"

@@ -125,7 +125,7 @@ def _queries(look: Look, is_narrow: bool, room: int | None) -> Group:
     rows = [
         {
             "queries": Text(printable(q.name), style="red" if q.error else ""),
-            "strategy": Text(_text(q.strategy)),
+            "strategy": Text(_strategy(q, is_narrow)),
             "window": Text(_text(q.window)),
             "rows": f"{q.rows_out:,}",
             "rows/s": _rate(look.query_rate(q)),
@@ -139,6 +139,11 @@ def _queries(look: Look, is_narrow: bool, room: int | None) -> Group:
     rest = len(queries) - len(shown)
     more = [Text(f"and {rest:,} more", style="dim")] if rest else []
     return Group(table, *more, *(_failure(q) for q in queries[:ERRORS_SHOWN] if q.error))
+
+
+def _strategy(query: Any, is_narrow: bool) -> str:
+    text = _text(query.strategy)
+    return text.partition(":")[0] if is_narrow else text
 
 
 def _failure(query: Any) -> Text:
