@@ -22,6 +22,7 @@ from weft.logical.relations import StreamDefinition, TableDefinition
 from weft.plan.inline import inline_views
 from weft.plan.recompute import RecomputePlan, plan_recompute
 from weft.results.pull import Standing
+from weft.settings import load_settings
 from weft.sql.bind import bind
 from weft.sql.parse import parse
 from weft.sql.statements import CreateQuery, Select
@@ -51,6 +52,7 @@ class Engine:
         self.catalog.open()
         self.writer = WriterLock(root, self.catalog.engine)
         self._given_session = session
+        self.settings = load_settings()
         self._lock = threading.RLock()
         self._running = threading.Lock()
         self._ticks: Ticks | None = None
@@ -98,9 +100,11 @@ class Engine:
                 from weft.spark.session import prepare, start_session
 
                 self._write()
-                session = self._given_session or start_session(self.root)
+                session = self._given_session or start_session(self.root, self.settings)
                 prepare(session)
-                self._batches = Batches(session, self.catalog, self.root, self._load_plans())
+                self._batches = Batches(
+                    session, self.catalog, self.root, self._load_plans(), self.settings.parallel
+                )
             return self._batches
 
     @property
@@ -110,7 +114,12 @@ class Engine:
                 from weft.spark.loop import Loop
 
                 self._loop = Loop(
-                    self.batches.spark, self.batches, self.root, self._write(), self._lock
+                    self.batches.spark,
+                    self.batches,
+                    self.root,
+                    self._write(),
+                    self._lock,
+                    self.maintain,
                 )
             return self._loop
 
@@ -456,10 +465,11 @@ class Engine:
 
     def maintain(self) -> None:
         """Prune, compact and sweep, between batches."""
-        from weft.spark.maintain import maintain
+        from weft.spark.maintain import Maintainer
 
+        batches = self.batches
         with self._lock:
-            maintain(self.batches.spark, self.catalog, self.root, self._plans, self._write())
+            Maintainer(batches.spark, self.catalog, self.root, self._plans, self.settings).run()
 
     def close(self) -> None:
         try:

@@ -47,6 +47,7 @@ class StreamRecord:
     late: int
     rejected: int
     pruned_rows: int
+    pruned_before: int | None
     created_tick: int
 
     @property

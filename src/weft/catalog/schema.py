@@ -45,6 +45,7 @@ streams = sa.Table(
     _count("late"),
     _count("rejected"),
     _count("pruned_rows"),
+    sa.Column("pruned_before", sa.BigInteger),  # every row from here on is retained
     sa.Column("created_tick", sa.BigInteger, nullable=False),
 )
 

@@ -292,8 +292,17 @@ class Change(View):
         rows = [
             {
                 name: getattr(segment, name)
-                for name in ("owner", "part", "path", "rows", "bytes", "min_time", "max_time")
-                + ("evaluation", "tick")
+                for name in (
+                    "owner",
+                    "part",
+                    "path",
+                    "rows",
+                    "bytes",
+                    "min_time",
+                    "max_time",
+                    "evaluation",
+                    "tick",
+                )
             }
             for segment in found
         ]
@@ -339,7 +348,7 @@ def _next_id(connection: sa.Connection, table: sa.Table) -> dict[str, int]:
 def _stream(row: sa.Row) -> StreamRecord:
     return StreamRecord(
         row.id, load_stream(row.definition), row.clock, row.max_time, row.batch_id, row.rows,
-        row.late, row.rejected, row.pruned_rows, row.created_tick,
+        row.late, row.rejected, row.pruned_rows, row.pruned_before, row.created_tick,
     )  # fmt: skip
 
 

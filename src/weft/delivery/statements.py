@@ -199,7 +199,7 @@ def _show_streams(view) -> Any:
             s.late,
             s.rejected,
             duration(s.definition.retain) if s.definition.retain is not None else "all",
-        )  # fmt: skip
+        )
         for s in view.streams()
     ]
     return _table_of(columns, rows)

@@ -68,7 +68,7 @@ def read_status(engine: Engine) -> Status:
                 s.late,
                 s.rejected,
                 "all" if s.definition.retain is None else duration(s.definition.retain),
-            )  # fmt: skip
+            )
             for s in view.streams()
         ]
         queries = [
@@ -81,7 +81,7 @@ def read_status(engine: Engine) -> Status:
                 q.rows_out,
                 q.last_ms,
                 q.error,
-            )  # fmt: skip
+            )
             for q in view.queries()
         ]
         batches = [
@@ -95,7 +95,7 @@ def read_status(engine: Engine) -> Status:
                 b.ms,
                 to_instant(b.clock),
                 to_instant(b.committed_at),
-            )  # fmt: skip
+            )
             for b in view.batches(50)
         ]
     held = engine.writer.is_held_elsewhere()

@@ -73,14 +73,18 @@ def settled(
         evaluation if evaluation is not None else max((s.evaluation for s in segments), default=0)
     )
     bases = [s for s in segments if s.part == "base" and s.evaluation <= bound]
-    base = max((s.evaluation for s in bases), default=-1)
-    live = [s for s in bases if s.evaluation == base]
-    live += [s for s in segments if s.part == "changes" and base < s.evaluation]
+    base = max((s.evaluation for s in bases), default=0)
+    later = [s for s in segments if s.part == "changes" and s.evaluation > base]
+    settled_rows = [s for s in bases if s.evaluation == base]
     stored = ", ".join(duck.name(c) for c in stored_columns(record))
-    log = _relation(_scan(record, live, root))
+    log = (
+        f"SELECT {stored}, {DIFF} FROM {_relation(_scan(record, settled_rows, root))}"
+        f" UNION ALL SELECT {stored}, {DIFF} FROM {_relation(_scan(record, later, root))}"
+        f" WHERE {EVALUATION} > {base} AND {EVALUATION} <= {bound}"
+    )
     return (
-        f"SELECT {stored} FROM (SELECT {stored}, sum({DIFF})::BIGINT AS n FROM {log}"
-        f" WHERE {EVALUATION} <= {bound} GROUP BY ALL HAVING n > 0), range(n)"
+        f"SELECT {stored} FROM (SELECT {stored}, sum({DIFF})::BIGINT AS n FROM ({log})"
+        f" GROUP BY ALL HAVING n > 0), range(n)"
     )
 
 

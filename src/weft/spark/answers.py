@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from weft.catalog.records import Segment
 from weft.logical.relations import Kind
-from weft.logical.windows import LastRows, Session
+from weft.logical.windows import LastRows, Session, microseconds
 from weft.spark import rows as stored
 from weft.spark.contents import Due, bounds
 from weft.spark.evaluate import Evaluator
@@ -157,7 +157,7 @@ class _Evaluation:
     def _changed_windows(self) -> tuple[list[Segment], int | None]:
         """Windows that new rows may have changed: those that were open, from the first new row on."""
         record = self._state.record
-        after = None if self._is_forced else self._before
+        after = self._retained_from() if self._is_forced else self._before
         first = self._first_new()
         if (
             after is not None
@@ -169,6 +169,20 @@ class _Evaluation:
         answer = self._evaluator.windows(due)
         changes = self._changes(answer, after) if answer is not None else None
         return (self._write(changes) if changes is not None else []), self._next_frontier()
+
+    def _retained_from(self) -> int | None:
+        """An instant after which every window's rows are still retained; None if all rows are."""
+        cuts = [
+            self._world.streams[n].record.pruned_before
+            for n in self._names
+            if n in self._world.streams
+        ]
+        cuts = [cut for cut in cuts if cut is not None]
+        if not cuts:
+            return None
+        window = self._state.plan.window
+        length = getattr(window, "length", None) or getattr(window, "size", None)
+        return max(cuts) + (microseconds(length) if length else 0)
 
     def _next_frontier(self) -> int | None:
         """Where the next evaluation of sessions must start reading."""

@@ -32,8 +32,6 @@ from weft.spark.ingest import Ingested, ingest
 from weft.spark.world import QueryState, World, load_world
 from weft.storage.crash import crash_point
 
-PARALLEL = 4  # evaluations at a time: Spark plans one while it runs another
-
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
@@ -53,12 +51,18 @@ class Batches:
     """Applies batches, heartbeats, registrations and table changes, one at a time."""
 
     def __init__(
-        self, spark: SparkSession, catalog: Catalog, root: Path, plans: dict[int, RecomputePlan]
+        self,
+        spark: SparkSession,
+        catalog: Catalog,
+        root: Path,
+        plans: dict[int, RecomputePlan],
+        parallel: int = 4,
     ) -> None:
         self.spark = spark
         self._catalog = catalog
         self._root = root
         self.plans = plans
+        self._parallel = parallel
 
     def apply(
         self,
@@ -183,7 +187,7 @@ class Batches:
         """Evaluate queries level by level: a query over another's answer comes after it."""
         forced = set(forced)
         outcomes: list[Outcome] = []
-        with ThreadPoolExecutor(PARALLEL, thread_name_prefix="weft-evaluate") as pool:
+        with ThreadPoolExecutor(self._parallel, thread_name_prefix="weft-evaluate") as pool:
             for level in names:
                 states = [world.queries[name] for name in level]
                 jobs = [

@@ -7,6 +7,7 @@ Batches of different streams are applied one at a time, so a batch sees a settle
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,12 +24,19 @@ from weft.spark.sources import open_source
 from weft.storage.inbox import Inbox
 
 Progress = Callable[[BatchReport], None]
+MAINTAIN_EVERY = 30.0  # seconds between rounds of maintenance while the pipeline runs
 GATHER_EVERY = 0.1  # seconds between looks into the inboxes while the pipeline runs
 
 
 class Loop:
     def __init__(
-        self, spark: SparkSession, batches: Batches, root: Path, ticks, lock: threading.RLock
+        self,
+        spark: SparkSession,
+        batches: Batches,
+        root: Path,
+        ticks,
+        lock: threading.RLock,
+        maintain: Callable[[], None],
     ) -> None:
         self._spark, self._batches, self._root, self._ticks, self._lock = (
             spark,
@@ -41,6 +49,7 @@ class Loop:
         self._records: dict[int, StreamRecord] = {}
         self._stopping = threading.Event()
         self._gatherer: threading.Thread | None = None
+        self._maintain = maintain
         self._trigger = "1 second"
         self._progress: Progress | None = None
         self.failure: WeftError | None = None
@@ -157,10 +166,14 @@ class Loop:
         return self._stopping.wait(timeout)
 
     def _gather(self) -> None:
+        maintained = time.monotonic()
         while not self._stopping.wait(GATHER_EVERY):
             for record in list(self._records.values()):
                 if record.definition.source == "push":
                     self.inbox(record).gather()
+            if time.monotonic() - maintained > MAINTAIN_EVERY:
+                self._maintain()
+                maintained = time.monotonic()
             for stream_id, query in list(self._live.items()):
                 if not query.isActive and stream_id in self._records:
                     self._note_failure(stream_id, query)

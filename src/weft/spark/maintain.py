@@ -1,17 +1,232 @@
-"""Background work of the loop: retention, compaction, sweeping. Each step is crash-safe by itself."""
+"""Background work of the loop: retention, compaction, sweeping. Each step is crash-safe by itself.
+
+    prune     drop segments that neither RETAIN nor any registered query needs
+    compact   merge small segments of one owner, part and day into one
+    base      write the settled answer of a query whose change log has grown long
+    sweep     delete files that were dropped long enough ago for every reader to have finished
+
+Each writes new files first and then swaps the catalog's rows in one transaction, so a crash leaves
+the old state and an orphan, or the new state and files to sweep.
+"""
 
 from __future__ import annotations
 
+import uuid
+from collections import defaultdict
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from weft.catalog.records import QueryRecord, Segment, StreamRecord
 from weft.catalog.store import Catalog
-from weft.plan.recompute import RecomputePlan
+from weft.logical.relations import Column, Kind
+from weft.logical.windows import Cumulating, Hopping, LastRows, Session, microseconds
+from weft.plan.recompute import PlannedSource, RecomputePlan
+from weft.settings import Settings
+from weft.spark import rows as stored
+from weft.spark.contents import bounds
+from weft.spark.rows import DIFF, END, EVALUATION, TIME
+from weft.spark.sources import HELPERS
+from weft.spark.world import QueryState, World, load_world
+from weft.storage.crash import crash_point
+from weft.storage.files import footer_segment, parquet_files, sync_file
 from weft.storage.sweep import sweep_dropped
 
+DAY = 86_400_000_000
+MERGES_PER_ROUND = 4  # bounds the pause between two batches
 
-def maintain(
-    spark: SparkSession, catalog: Catalog, root: Path, plans: dict[int, RecomputePlan], ticks
-) -> None:
-    sweep_dropped(catalog, root)
+
+class Maintainer:
+    def __init__(
+        self,
+        spark: SparkSession,
+        catalog: Catalog,
+        root: Path,
+        plans: dict[int, RecomputePlan],
+        settings: Settings,
+    ) -> None:
+        self._spark, self._catalog, self._root = spark, catalog, root
+        self._plans, self._settings = plans, settings
+
+    def run(self) -> None:
+        with self._catalog.read() as view:
+            world = load_world(view, self._root, self._plans)
+        for state in world.streams.values():
+            self._prune(world, state.record, state.segments)
+        merges = 0
+        for owner in [*world.streams.values(), *world.queries.values()]:
+            if merges >= MERGES_PER_ROUND:
+                break
+            merges += self._compact(owner.record)
+        for query in world.queries.values():
+            self._rebase(world, query)
+        sweep_dropped(self._catalog, self._root, self._settings.grace_seconds * 1_000_000)
+
+    # retention
+
+    def _prune(self, world: World, record: StreamRecord, segments: list[Segment]) -> None:
+        horizon = needed_from(world, record)
+        if horizon is None:
+            return
+        old = [s for s in segments if s.max_time is not None and s.max_time < horizon]
+        if not old:
+            return
+        crash_point("prune.before-commit")
+        with self._catalog.write() as change:
+            change.drop_segments(old)
+            pruned = record.pruned_rows + sum(s.rows for s in old)
+            change.set_stream(record.id, pruned_rows=pruned, pruned_before=horizon)
+        crash_point("prune.committed")
+
+    # compaction
+
+    def _compact(self, record: StreamRecord | QueryRecord) -> int:
+        """Merge the small segments of one owner; returns how many merges were made."""
+        with self._catalog.read() as view:
+            found = view.segments(record.owner, "rows", "late", "rejected", "changes")
+        groups: dict[tuple[str, int], list[Segment]] = defaultdict(list)
+        for segment in found:
+            if segment.bytes < self._settings.compact_bytes:
+                is_rows = isinstance(record, StreamRecord) and segment.min_time is not None
+                groups[segment.part, segment.min_time // DAY if is_rows else 0].append(segment)
+        merges = 0
+        for (part, _), group in sorted(groups.items()):
+            if len(group) >= self._settings.compact_after and merges < MERGES_PER_ROUND:
+                self._merge(record, part, group)
+                merges += 1
+        return merges
+
+    def _merge(self, record: StreamRecord | QueryRecord, part: str, group: list[Segment]) -> None:
+        folder = self._root / _home(record) / f"{group[-1].tick:019d}-merged-{uuid.uuid4().hex[:8]}"
+        rows = self._spark.read.schema(_stored_schema(record, self._plans, part)).parquet(
+            *[str(self._root / s.path) for s in group]
+        )
+        time = _time_column(record)
+        if time is not None:
+            rows = rows.coalesce(1).sortWithinPartitions(time)
+        rows.coalesce(1).write.option("compression", "zstd").parquet(folder.as_uri())
+        crash_point("compact.written")
+        made = self._describe(
+            folder, record.owner, part, group[-1].tick, time, max(s.evaluation for s in group)
+        )
+        with self._catalog.write() as change:
+            change.add_segments(made)
+            change.drop_segments(group)
+            crash_point("compact.before-commit")
+        crash_point("compact.committed")
+
+    def _rebase(self, world: World, state: QueryState) -> None:
+        """Give readers a settled answer to start from when the change log has grown long."""
+        record = state.record
+        if record.is_append_only or record.evaluation == 0:
+            return
+        with self._catalog.read() as view:
+            segments = view.segments(record.owner, "changes", "base")
+        base = max((s.evaluation for s in segments if s.part == "base"), default=0)
+        if record.evaluation - base < self._settings.compact_after:
+            return
+        if not any(s.part == "changes" and s.evaluation > base for s in segments):
+            return
+        state.segments = segments
+        settled = stored.settle(stored.answer_log(self._spark, world, state))
+        settled = settled.withColumn(EVALUATION, F.lit(record.evaluation).cast("bigint"))
+        folder = (
+            self._root / _home(record) / f"{record.evaluated_tick:019d}-base-{uuid.uuid4().hex[:8]}"
+        )
+        settled.coalesce(1).write.option("compression", "zstd").parquet(folder.as_uri())
+        crash_point("compact.base-written")
+        made = self._describe(
+            folder,
+            record.owner,
+            "base",
+            record.evaluated_tick,
+            _time_column(record),
+            record.evaluation,
+            keep_empty=True,
+        )
+        with self._catalog.write() as change:
+            change.drop_segments([s for s in segments if s.part == "base"])
+            change.add_segments(made)
+        crash_point("compact.base-committed")
+
+    def _describe(
+        self,
+        folder: Path,
+        owner: str,
+        part: str,
+        tick: int,
+        time: str | None,
+        evaluation: int,
+        keep_empty: bool = False,
+    ) -> list[Segment]:
+        found = []
+        for path in parquet_files(folder):
+            sync_file(path)
+            segment = footer_segment(path, self._root, owner, part, tick, time, evaluation)
+            if segment.rows or keep_empty:
+                found.append(segment)
+        return found
+
+
+def _home(record: StreamRecord | QueryRecord) -> str:
+    return f"{'streams' if isinstance(record, StreamRecord) else 'queries'}/{record.id}"
+
+
+def _time_column(record: StreamRecord | QueryRecord) -> str | None:
+    if isinstance(record, StreamRecord):
+        return TIME
+    return END if record.is_per_window else None
+
+
+def _stored_schema(record: StreamRecord | QueryRecord, plans: dict[int, RecomputePlan], part: str):
+    if isinstance(record, StreamRecord):
+        return stored.struct_of(record.definition.columns + HELPERS + (Column(TIME, "TIMESTAMP"),))
+    state = QueryState(record, plans[record.id], [], None)
+    return stored.struct_of(
+        (*stored.answer_columns(state), Column(DIFF, "BIGINT"), Column(EVALUATION, "BIGINT"))
+    )
+
+
+def needed_from(world: World, record: StreamRecord) -> int | None:
+    """The earliest event time that RETAIN or a registered query still needs; None: everything."""
+    retain = record.definition.retain
+    if retain is None or record.clock is None:
+        return None
+    needs = [record.clock - microseconds(retain)]
+    for state in world.queries.values():
+        for planned in state.plan.sources:
+            relation = planned.source.relation
+            if relation.kind is Kind.STREAM and relation.name.lower() == record.name.lower():
+                needs.append(_need(world, state, planned))
+    return None if any(need is None for need in needs) else min(needs)
+
+
+def _need(world: World, state: QueryState, planned: PlannedSource) -> int | None:
+    """The earliest row that a source of a query may be asked for again."""
+    window, clock = planned.source.window, state.record.clock
+    if clock is None:
+        return None
+    if isinstance(window, Hopping):
+        return clock - microseconds(window.length)
+    if isinstance(window, Cumulating):
+        return clock - microseconds(window.size)
+    if isinstance(window, Session):
+        return state.record.frontier
+    if isinstance(window, LastRows):
+        segments = world.streams[planned.source.relation.name.lower()].segments
+        return _nth_newest(segments, window.count + (window.slide or 0), clock)
+    return bounds(window, clock)[0]
+
+
+def _nth_newest(segments: list[Segment], count: int, clock: int) -> int | None:
+    """A time such that at least `count` rows up to the clock are not older, by the footers alone."""
+    newest = sorted(
+        (s for s in segments if s.max_time is not None and s.max_time <= clock),
+        key=lambda s: -s.min_time,
+    )
+    for segment in newest:
+        count -= segment.rows
+        if count <= 0:
+            return segment.min_time
+    return None

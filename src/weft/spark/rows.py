@@ -117,12 +117,13 @@ def _sort_columns(state: QueryState) -> list[tuple[str, str]]:
 
 def answer_log(spark: SparkSession, world: World, state: QueryState) -> DataFrame:
     """The current answer as signed rows: the newest base and the changes after it."""
-    base = [s for s in state.segments if s.part == "base"]
-    newest = max((s.evaluation for s in base), default=-1)
-    live = [s for s in base if s.evaluation == newest]
-    live += [s for s in state.segments if s.part == "changes" and s.evaluation > newest]
+    bases = [s for s in state.segments if s.part == "base"]
+    newest = max((s.evaluation for s in bases), default=0)
+    later = [s for s in state.segments if s.part == "changes" and s.evaluation > newest]
     columns = (*answer_columns(state), Column(DIFF, "BIGINT"), Column(EVALUATION, "BIGINT"))
-    return read_segments(spark, world, live, columns)
+    changes = read_segments(spark, world, later, columns).where(F.col(EVALUATION) > newest)
+    settled = [s for s in bases if s.evaluation == newest]
+    return changes.unionAll(read_segments(spark, world, settled, columns)) if settled else changes
 
 
 def window_answers(

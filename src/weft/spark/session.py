@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from weft.errors import EnvironmentProblem
+from weft.settings import Settings, load_settings
 
 # Each setting says why. An adopted session keeps its own, apart from those in `prepare`.
 EMBEDDED = {
@@ -35,21 +36,20 @@ REQUIRED = {
 }
 
 
-def start_session(warehouse: Path, memory: str = "2g"):
-    """Start Spark in this process: local[*] unless SPARK_MASTER or WEFT_MASTER says otherwise."""
+def start_session(warehouse: Path, settings: Settings | None = None):
+    """Start Spark in this process: local[*] unless WEFT_MASTER says otherwise."""
     check_java()
     from pyspark.sql import SparkSession
 
-    master = os.environ.get("WEFT_MASTER", "local[*]")
+    knobs = settings or load_settings()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(master).appName("weft")
-    settings = {**EMBEDDED, **REQUIRED, "spark.sql.warehouse.dir": str(warehouse / "spark")}
-    settings["spark.driver.memory"] = os.environ.get("WEFT_DRIVER_MEMORY", memory)
-    settings["spark.driver.extraJavaOptions"] = "-Dlog4j2.level=ERROR -XX:+UseParallelGC"
-    jars = os.environ.get("WEFT_SPARK_JARS")
-    if jars:
-        settings["spark.jars"] = jars
-    for key, value in settings.items():
+    builder = SparkSession.builder.master(knobs.master).appName("weft")
+    options = {**EMBEDDED, **REQUIRED, "spark.sql.warehouse.dir": str(warehouse / "spark")}
+    options["spark.driver.memory"] = knobs.driver_memory
+    options["spark.driver.extraJavaOptions"] = "-Dlog4j2.level=ERROR -XX:+UseParallelGC"
+    if knobs.spark_jars:
+        options["spark.jars"] = knobs.spark_jars
+    for key, value in options.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

@@ -33,6 +33,7 @@ def upgrade() -> None:
         sa.Column("late", sa.BigInteger, nullable=False),
         sa.Column("rejected", sa.BigInteger, nullable=False),
         sa.Column("pruned_rows", sa.BigInteger, nullable=False),
+        sa.Column("pruned_before", sa.BigInteger),
         sa.Column("created_tick", sa.BigInteger, nullable=False),
     )
     op.create_table(

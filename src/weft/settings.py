@@ -1,0 +1,30 @@
+"""The few knobs, in one frozen value. Each says who would turn it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Read from the environment: WEFT_COMPACT_AFTER=32 sets compact_after, and so on."""
+
+    compact_after: int = (
+        16  # small files of one owner before they are merged; for very small batches
+    )
+    compact_bytes: int = 64 * 2**20  # a file this large is left alone; for large batches
+    grace_seconds: int = 60  # how long dropped files stay for readers; for slow readers
+    parallel: int = 4  # evaluations at a time; for larger machines
+    driver_memory: str = "2g"  # of the embedded Spark; for large batches on one machine
+    master: str = "local[*]"  # Spark's master; for a cluster
+    spark_jars: str = ""  # connectors to load, comma-separated; for Kafka, Delta
+
+
+def load_settings() -> Settings:
+    found = {}
+    for field in fields(Settings):
+        text = os.environ.get(f"WEFT_{field.name.upper()}")
+        if text is not None:
+            found[field.name] = type(field.default)(text)
+    return Settings(**found)
