@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 START, END, DIFF, EVALUATION = "_weft_start", "_weft_end", "_weft_diff", "_weft_eval"
+COUNT = "_weft_count"  # helper names are ours alone: a user's column may be called n or range
 
 
 def current(
@@ -58,7 +59,7 @@ def change_log(record: QueryRecord, segments: list[Segment], root: Path, after: 
     stored = ", ".join(duck.name(c) for c in stored_columns(record))
     log = (
         f"SELECT {stored}, sign({DIFF})::BIGINT AS {DIFF}, {EVALUATION}"
-        f" FROM {_relation(_scan(record, changes, root))}, range(abs({DIFF})) WHERE {EVALUATION} > {after}"
+        f" FROM {_relation(_scan(record, changes, root))}, {_times('abs(' + DIFF + ')')} WHERE {EVALUATION} > {after}"
     )
     keys = [EVALUATION, DIFF, *([END, START] if record.is_per_window else []), stored]
     columns = ", ".join([*_shown(record), DIFF, EVALUATION])
@@ -83,9 +84,14 @@ def settled(
         f" WHERE {EVALUATION} > {base} AND {EVALUATION} <= {bound}"
     )
     return (
-        f"SELECT {stored} FROM (SELECT {stored}, sum({DIFF})::BIGINT AS n FROM ({log})"
-        f" GROUP BY ALL HAVING n > 0), range(n)"
+        f"SELECT {stored} FROM (SELECT {stored}, sum({DIFF})::BIGINT AS {COUNT} FROM ({log})"
+        f" GROUP BY ALL HAVING {COUNT} > 0), {_times(COUNT)}"
     )
+
+
+def _times(count: str) -> str:
+    """A relation to join with that repeats each row `count` times."""
+    return f"range({count}) AS _weft_times(_weft_nth)"
 
 
 def stored_columns(record: QueryRecord) -> list[str]:
