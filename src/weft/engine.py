@@ -434,9 +434,9 @@ class Engine:
     def stop(self) -> None:
         if self._loop is None:
             return
-        was_running = self._loop.is_running
+        was_started = self._loop.was_started
         self._loop.stop()
-        if was_running:
+        if was_started:
             with self.catalog.write() as change:
                 change.set_fact("pipeline", "stopped")
             failure, self._loop.failure = self._loop.failure, None

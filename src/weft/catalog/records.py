@@ -95,6 +95,7 @@ class QueryRecord:
     order: tuple[tuple[str, bool, bool], ...]
     is_per_window: bool
     is_append_only: bool
+    window: str  # how its windows are described
     shows_window: bool  # window_start and window_end stand first in the answer
     strategy: str
     reads: tuple[str, ...]
@@ -180,5 +181,6 @@ def dump_answer(record: QueryRecord) -> str:
             "per_window": record.is_per_window,
             "append_only": record.is_append_only,
             "shows_window": record.shows_window,
+            "window": record.window,
         }
     )

@@ -367,6 +367,7 @@ def _query(row: sa.Row) -> QueryRecord:
         is_per_window=answer["per_window"],
         is_append_only=answer["append_only"],
         shows_window=answer["shows_window"],
+        window=answer["window"],
         strategy=row.strategy,
         reads=tuple(json.loads(row.reads)),
         horizons=json.loads(row.horizons),

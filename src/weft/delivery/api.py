@@ -13,7 +13,7 @@ from weft.catalog.records import QueryRecord, to_micros
 from weft.delivery.statements import Executor
 from weft.delivery.status import Status, read_status
 from weft.engine import Engine, unknown
-from weft.errors import InputError, SqlError, StorageError
+from weft.errors import InputError, SqlError, StorageError, WeftError
 from weft.results import answers, pull
 from weft.results.subscribe import Snapshot, Subscription
 from weft.sql.parse import parse
@@ -75,7 +75,10 @@ class Database:
         from weft.delivery.split import split
 
         for piece in split(text):
-            yield piece, self.sql(piece)
+            try:
+                yield piece.text, self.sql(piece.text)
+            except WeftError as error:
+                raise piece.place(error) from None
 
     def push(self, stream: str, rows: Any) -> int:
         """Append rows to a stream (or table); they are durable when this returns. → how many."""

@@ -11,7 +11,6 @@ from weft.delivery.explain import explain_query, explain_select, render
 from weft.engine import Engine, unknown
 from weft.errors import SqlError, TypeProblem
 from weft.logical.relations import Column, TableDefinition
-from weft.logical.types import arrow_schema
 from weft.logical.windows import duration
 from weft.results.pull import Namespace, pull
 from weft.sql import statements as st
@@ -157,10 +156,10 @@ class Executor:
 
 
 def _table_of(columns: list[tuple[str, str]], rows: list[tuple]) -> Any:
-    import pyarrow as pa
+    """A small table. Built by DuckDB: pyarrow's own way would import pandas, for most of a second."""
+    from weft.results import answers, duck
 
-    schema = arrow_schema(tuple(Column(*c) for c in columns))
-    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+    return answers.typed(duck.values(len(columns), rows), tuple(Column(*c) for c in columns))
 
 
 def _show_queries(view) -> Any:
@@ -218,16 +217,17 @@ def _show_tables(view) -> Any:
     return _table_of(columns, rows)
 
 
-def _not_yet(what: str) -> Callable:
-    return lambda _view: _table_of([("name", "STRING")], [])
+def _show_nothing(_view) -> Any:
+    """Triggers and aggregates cannot be registered yet."""
+    return _table_of([("name", "STRING")], [])
 
 
 SHOW = {
     "queries": _show_queries,
     "streams": _show_streams,
     "tables": _show_tables,
-    "triggers": _not_yet("triggers"),
-    "aggregates": _not_yet("aggregates"),
+    "triggers": _show_nothing,
+    "aggregates": _show_nothing,
 }
 
 

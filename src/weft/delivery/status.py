@@ -75,7 +75,7 @@ def read_status(engine: Engine) -> Status:
             QueryStatus(
                 q.name,
                 q.strategy,
-                "per window" if q.is_per_window else "standing",
+                q.window,
                 to_instant(q.clock),
                 q.evaluation,
                 q.rows_out,

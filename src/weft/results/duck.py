@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from weft.errors import StorageError, Unsupported, WeftError
@@ -63,6 +64,23 @@ def reading_problem(error: Exception) -> WeftError:
         hint="a pull SELECT runs on DuckDB; register it as a continuous query to run it on Spark",
         code="WEFT_PULL_FAILED",
     )
+
+
+def values(width: int, rows: list[tuple]) -> pa.Table:
+    """Rows of Python values as a table, without a detour through pandas."""
+    names = ", ".join(f"c{i}" for i in range(width))
+    if not rows:
+        return fetch(f"SELECT {', '.join(f'NULL AS c{i}' for i in range(width))} WHERE false")
+    lines = ", ".join("(" + ", ".join(literal(value) for value in row) + ")" for row in rows)
+    return fetch(f"SELECT * FROM (VALUES {lines}) AS v({names})")
+
+
+def literal(value: object) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, datetime):
+        return f"TIMESTAMPTZ {text(value.isoformat())}"
+    return str(value) if isinstance(value, int | float) else text(str(value))
 
 
 def name(identifier: str) -> str:

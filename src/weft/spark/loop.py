@@ -57,6 +57,11 @@ class Loop:
 
     @property
     def is_running(self) -> bool:
+        """Whether the background pipeline is at work; False once it failed."""
+        return self._gatherer is not None and not self._stopping.is_set()
+
+    @property
+    def was_started(self) -> bool:
         return self._gatherer is not None
 
     def run(self, streams: list[StreamRecord], progress: Progress | None) -> list[BatchReport]:

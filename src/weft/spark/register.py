@@ -54,6 +54,7 @@ def make_record(
         id=query_id, name=name, statement=statement, columns=columns,
         order=tuple((k.column, k.is_descending, k.is_nulls_first, types[k.column]) for k in plan.order),
         is_per_window=plan.is_per_window, is_append_only=is_append_only, shows_window=shows_window,
+        window=windows_text(plan),
         strategy=f"recompute: {plan.shape}", reads=reads, horizons=horizons, created_tick=tick,
         clock=None, evaluated_tick=0, frontier=None, evaluation=0, rows_out=0, last_ms=0,
         newest_end=None, error=None,
@@ -110,3 +111,12 @@ def horizons_of(plan: RecomputePlan, world: World) -> dict[str, int]:
             if horizon is not None:
                 found[state.record.name.lower()] = horizon
     return found
+
+
+def windows_text(plan: RecomputePlan) -> str:
+    """The query's windows in words: "tumbling 1 h", "sliding 10 min, whole stream"."""
+    if plan.window is not None:
+        return str(plan.window)
+    kinds = (Kind.STREAM, Kind.QUERY)
+    found = [str(p.source.window) for p in plan.sources if p.source.relation.kind in kinds]
+    return ", ".join(dict.fromkeys(found)) or "tables only"

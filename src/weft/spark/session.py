@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from weft.errors import EnvironmentProblem
@@ -51,10 +54,34 @@ def start_session(warehouse: Path, settings: Settings | None = None):
         options["spark.jars"] = knobs.spark_jars
     for key, value in options.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    with stderr_to(warehouse / "spark.log"):
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
     quieten()
     return session
+
+
+@contextlib.contextmanager
+def stderr_to(log: Path) -> Iterator[None]:
+    """Let the JVM write its messages to a log file: it keeps the stderr it is started with."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    ours = os.dup(2)
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.dup2(target, 2)
+        yield
+    except Exception as error:
+        raise EnvironmentProblem(
+            "Spark did not start",
+            detail=str(error).split("\n")[0],
+            hint=f"its messages are in {log}",
+            code="WEFT_SPARK_START",
+        ) from error
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
+        os.close(target)
 
 
 def quieten() -> None:
