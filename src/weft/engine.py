@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -58,6 +59,7 @@ class Engine:
         self._ticks: Ticks | None = None
         self._batches = None
         self._loop = None
+        self._unmaintained = 0  # batches since the last round of maintenance
         self._definitions: dict[int, BoundQuery] = {}
         self._plans: dict[int, RecomputePlan] = {}
 
@@ -173,6 +175,7 @@ class Engine:
         from weft.sql.options import check_stream_options
 
         check_stream_options(definition)
+        definition = with_absolute_path(definition)
         with self._lock:
             ticks = self._write()
             with self.catalog.write() as change:
@@ -414,7 +417,9 @@ class Engine:
                     self._loop.drain(record)
                 return []
             reports = self.loop.run(self._streams(), progress)
-            self.maintain()
+            self._unmaintained += len(reports)
+            if self._unmaintained >= self.settings.maintain_every:
+                self.maintain()
             return reports
 
     def _streams(self) -> list[StreamRecord]:
@@ -469,6 +474,7 @@ class Engine:
 
         batches = self.batches
         with self._lock:
+            self._unmaintained = 0
             Maintainer(batches.spark, self.catalog, self.root, self._plans, self.settings).run()
 
     def close(self) -> None:
@@ -483,6 +489,14 @@ class Engine:
 
 
 CREATE_WORDS = {"query": "CONTINUOUS QUERY", "stream": "STREAM", "table": "TABLE"}
+
+
+def with_absolute_path(definition: StreamDefinition) -> StreamDefinition:
+    """A relative path means the folder of whoever wrote it, also when another process runs it."""
+    path = definition.options.get("path")
+    if definition.source != "files" or path is None or ":" in path.split("/")[0]:
+        return definition
+    return replace(definition, options={**definition.options, "path": str(Path(path).absolute())})
 
 
 def kind_of(record: Record) -> str:

@@ -13,6 +13,9 @@ class Settings:
     compact_after: int = (
         16  # small files of one owner before they are merged; for very small batches
     )
+    maintain_every: int = (
+        8  # batches between rounds of maintenance in run(); for very small batches
+    )
     compact_bytes: int = 64 * 2**20  # a file this large is left alone; for large batches
     grace_seconds: int = 60  # how long dropped files stay for readers; for slow readers
     parallel: int = 4  # evaluations at a time; for larger machines

@@ -10,7 +10,7 @@ Source: PSoup §2 (snapshot, landmark, sliding), UPA §2.1 (sliding: a row is va
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from weft.errors import InvalidWindow
@@ -80,7 +80,9 @@ class Session:
     """Rows of one group that follow each other by less than the gap: [first ts, last ts + gap)."""
 
     gap: timedelta
-    keys: tuple[str, ...] = ()
+    keys: tuple[str, ...] = field(
+        default=(), compare=False
+    )  # Flink's PARTITION BY, to be grouped by
     is_per_window = True
 
     def __post_init__(self) -> None:

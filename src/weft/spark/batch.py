@@ -220,7 +220,6 @@ def affected(world: World, streams: set[str], queries: set[str] = frozenset()) -
     """The queries that read changed streams or queries, directly or not, in levels."""
     changed = set(streams) | set(queries)
     levels: list[list[str]] = []
-    done: set[str] = set()
     waiting = {name: _sources(state) for name, state in world.queries.items()}
     grew = True
     while grew:  # close over queries that read queries
@@ -234,7 +233,6 @@ def affected(world: World, streams: set[str], queries: set[str] = frozenset()) -
         ready = sorted(n for n in rest if not (waiting[n] & (rest - {n})))
         ready = ready or sorted(rest)
         levels.append(ready)
-        done |= set(ready)
         rest -= set(ready)
     return levels
 

@@ -52,15 +52,27 @@ class Maintainer:
     def run(self) -> None:
         with self._catalog.read() as view:
             world = load_world(view, self._root, self._plans)
+            aside = {
+                s.record.id: view.segments(s.record.owner, "late", "rejected")
+                for s in world.streams.values()
+            }
         for state in world.streams.values():
             self._prune(world, state.record, state.segments)
         merges = 0
-        for owner in [*world.streams.values(), *world.queries.values()]:
-            if merges >= MERGES_PER_ROUND:
-                break
-            merges += self._compact(owner.record)
+        for state in world.streams.values():
+            pruned = needed_from(world, state.record)
+            kept = [
+                s
+                for s in state.segments
+                if pruned is None or s.max_time is None or s.max_time >= pruned
+            ]
+            merges += self._compact(
+                state.record, kept + aside[state.record.id], MERGES_PER_ROUND - merges
+            )
         for query in world.queries.values():
             self._rebase(world, query)
+            changes = [s for s in query.segments if s.part == "changes"]
+            merges += self._compact(query.record, changes, MERGES_PER_ROUND - merges)
         sweep_dropped(self._catalog, self._root, self._settings.grace_seconds * 1_000_000)
 
     # retention
@@ -81,21 +93,21 @@ class Maintainer:
 
     # compaction
 
-    def _compact(self, record: StreamRecord | QueryRecord) -> int:
-        """Merge the small segments of one owner; returns how many merges were made."""
-        with self._catalog.read() as view:
-            found = view.segments(record.owner, "rows", "late", "rejected", "changes")
+    def _compact(self, record: StreamRecord | QueryRecord, found: list[Segment], most: int) -> int:
+        """Merge the small segments of one owner, by part and day; returns how many merges were made."""
         groups: dict[tuple[str, int], list[Segment]] = defaultdict(list)
         for segment in found:
             if segment.bytes < self._settings.compact_bytes:
                 is_rows = isinstance(record, StreamRecord) and segment.min_time is not None
                 groups[segment.part, segment.min_time // DAY if is_rows else 0].append(segment)
-        merges = 0
-        for (part, _), group in sorted(groups.items()):
-            if len(group) >= self._settings.compact_after and merges < MERGES_PER_ROUND:
-                self._merge(record, part, group)
-                merges += 1
-        return merges
+        full = [
+            key
+            for key, group in sorted(groups.items())
+            if len(group) >= self._settings.compact_after
+        ]
+        for part, day in full[: max(most, 0)]:
+            self._merge(record, part, groups[part, day])
+        return len(full[: max(most, 0)])
 
     def _merge(self, record: StreamRecord | QueryRecord, part: str, group: list[Segment]) -> None:
         folder = self._root / _home(record) / f"{group[-1].tick:019d}-merged-{uuid.uuid4().hex[:8]}"
@@ -121,14 +133,12 @@ class Maintainer:
         record = state.record
         if record.is_append_only or record.evaluation == 0:
             return
-        with self._catalog.read() as view:
-            segments = view.segments(record.owner, "changes", "base")
+        segments = state.segments
         base = max((s.evaluation for s in segments if s.part == "base"), default=0)
         if record.evaluation - base < self._settings.compact_after:
             return
         if not any(s.part == "changes" and s.evaluation > base for s in segments):
             return
-        state.segments = segments
         settled = stored.settle(stored.answer_log(self._spark, world, state))
         settled = settled.withColumn(EVALUATION, F.lit(record.evaluation).cast("bigint"))
         folder = (

@@ -67,7 +67,11 @@ def file_reader(reader, definition: StreamDefinition):
 
 
 def _files(spark: SparkSession, definition: StreamDefinition) -> DataFrame:
-    Path(definition.options["path"]).mkdir(parents=True, exist_ok=True)
+    path = definition.options["path"]
+    if path.startswith("/"):
+        Path(path).mkdir(
+            parents=True, exist_ok=True
+        )  # Spark refuses a folder that is not there yet
     reader = file_reader(spark.readStream, definition)
     if "maxfilespertrigger" not in {k.lower() for k in definition.options}:
         reader = reader.option("maxFilesPerTrigger", "1000")

@@ -2,7 +2,8 @@
 
 The call becomes the stream's window, and its struct becomes the stream's two columns window_start
 and window_end. Sound because a row has one (window_start, window_end) for each window it is in,
-so grouping by the pair is grouping by Spark's struct.
+so grouping by the pair is grouping by Spark's struct. A session is cut per group, after WHERE and
+joins, as in Spark, whatever the block groups by; only Flink's SESSION names keys of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from datetime import timedelta
 
 from sqlglot import exp
 
-from weft.errors import InvalidWindow, SqlError, Unsupported
+from weft.errors import InvalidWindow, SqlError
 from weft.logical.relations import WINDOW_END, WINDOW_START
 from weft.logical.windows import Session, Window
 from weft.sql.attach import can_have_window
@@ -64,7 +65,7 @@ def absorb_windows(select: exp.Select, frame: Frame) -> None:
         source = _source_of(call, frame)
         if source is None:
             continue
-        absorbed = _absorb(select, group, call, source, frame)
+        absorbed = _absorb(select, call, source, frame)
         if element is not None:
             _replace_in_group(group, element, absorbed)
         _rewrite_block(select, absorbed, frame)
@@ -122,12 +123,8 @@ def _is_time_of(time: exp.Column, source: Visible) -> bool:
     return is_here and (time_column_of(source.slot.relation) or "").lower() == time.name.lower()
 
 
-def _absorb(
-    select: exp.Select, group: exp.Group, call: exp.Anonymous, source: Visible, frame: Frame
-) -> Absorbed:
+def _absorb(select: exp.Select, call: exp.Anonymous, source: Visible, frame: Frame) -> Absorbed:
     window = _window_of(call)
-    if isinstance(window, Session):
-        window = Session(window.gap, _session_keys(select, group, source))
     if source.slot.window not in (None, window):
         raise InvalidWindow(
             f'"{source.alias}" has two windows: {source.slot.window}, and {window} here',
@@ -177,30 +174,6 @@ def _duration(argument: exp.Expression, call: exp.Anonymous) -> timedelta:
         error.line, error.column = where.get("line"), where.get("column")
         raise
     raise InvalidWindow(f"{call.name} needs constant intervals", hint=FORM, **position(argument))
-
-
-def _session_keys(select: exp.Select, group: exp.Group, source: Visible) -> tuple[str, ...]:
-    """Spark's sessions are per group, so the other GROUP BY columns are the session's keys."""
-    keys = []
-    for element in group.expressions:
-        meant = _unaliased(_projection_of(element, select) or element)
-        if _is_call(meant) or meant.name.lower() in FIELDS.values():
-            continue
-        keys.append(_session_key(meant, source))
-    return tuple(keys)
-
-
-def _session_key(node: exp.Expression, source: Visible) -> str:
-    names = {name.lower(): name for name in source.slot.relation.column_names()}
-    is_own = isinstance(node, exp.Column) and node.table.lower() in {"", source.alias.lower()}
-    if is_own and node.name.lower() in names:
-        return names[node.name.lower()]
-    raise Unsupported(
-        f'a session of "{source.alias}" can only be grouped by its own columns',
-        detail="sessions are cut for each group before anything is joined or computed",
-        hint="group by a column, and compute in an outer SELECT",
-        **position(node),
-    )
 
 
 def _replace_in_group(group: exp.Group, element: exp.Expression, absorbed: Absorbed) -> None:

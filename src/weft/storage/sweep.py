@@ -27,7 +27,18 @@ def sweep_orphans(catalog: Catalog, root: Path) -> int:
                 count += 1
                 crash_point("sweep.orphan-deleted")
         remove_empty_folders(root / folder)
+    sweep_streams(catalog, root)
     return count
+
+
+def sweep_streams(catalog: Catalog, root: Path) -> None:
+    """Remove inboxes and checkpoints of streams that were dropped."""
+    with catalog.read() as view:
+        live = {str(stream.id) for stream in view.streams()}
+    for folder in ("inbox", "checkpoints"):
+        for path in (root / folder).iterdir() if (root / folder).exists() else ():
+            if path.name not in live:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def remove_empty_folders(top: Path) -> None:

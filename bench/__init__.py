@@ -1,0 +1,1 @@
+"""Benchmarks: one file per experiment; each prints a table. `python -m bench [name ...]`."""
