@@ -132,6 +132,11 @@ def is_aggregated(select: exp.Select) -> bool:
     )
 
 
+def is_global_aggregate(select: exp.Select) -> bool:
+    """Whether the block makes one row of all its rows, also of none."""
+    return is_aggregated(select) and not select.args.get("group")
+
+
 def alias_of(item: exp.Expression) -> str:
     return item.alias_or_name
 
@@ -151,19 +156,19 @@ def is_inner(join: exp.Join) -> bool:
 
 
 def hide_from_stars(select: exp.Select, hidden: dict[str, list[str]]) -> None:
-    """Keep helper columns out of `*` and `alias.*`. `hidden` maps an alias to its helpers."""
-    for projection in select.expressions:
-        star = projection.this if isinstance(projection, exp.Column) else projection
-        if not isinstance(star, exp.Star):
+    """Keep helper columns out of `*` and `alias.*`, also inside calls such as struct(*).
+
+    `hidden` maps an alias to its helpers.
+    """
+    for star in [node for node in own_nodes(select) if isinstance(node, exp.Star)]:
+        if isinstance(star.parent, exp.Count):  # count(*) is about rows, not columns
             continue
-        table = projection.table if isinstance(projection, exp.Column) else ""
+        table = star.parent.table if isinstance(star.parent, exp.Column) else ""
         names = [
-            exp.column(name, table=alias, quoted=True)
+            exp.column(name, table=None if table else alias, quoted=True)
             for alias, columns in hidden.items()
             if not table or alias.lower() == table.lower()
             for name in columns
         ]
-        if table:
-            names = [exp.column(name.name, quoted=True) for name in names]
         if names:
             star.set("except_", [*(star.args.get("except_") or []), *names])

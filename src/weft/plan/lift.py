@@ -24,6 +24,7 @@ from weft.plan.blocks import (
     from_items,
     hide_from_stars,
     is_aggregated,
+    is_global_aggregate,
     is_inner,
     own_nodes,
 )
@@ -62,7 +63,7 @@ class _Lifter:
             return self._set_operation(query, ctes, names)
         if isinstance(query, exp.Select):
             return self._select(query, ctes, names)
-        if self._is_windowed(query):
+        if self._is_windowed(query, ctes):
             raise CannotLift(f"{type(query).__name__.upper()} over a window")
         return None
 
@@ -98,11 +99,13 @@ class _Lifter:
 
     def _select(self, select: exp.Select, ctes: dict, names: Names | None) -> Names | None:
         sources = self._sources(select, ctes)
-        self._check_expressions(select)
+        self._check_expressions(select, ctes)
         windowed = [(alias, found) for alias, found, _ in sources if found]
         if not windowed:
             return None
         self._check_clauses(select)
+        if is_global_aggregate(select) and not _is_outermost(select):
+            raise CannotLift("a subquery that aggregates without GROUP BY")
         session = self._session_source(select)
         if session:
             start, end = self._group_by_session(select, *session)
@@ -143,11 +146,11 @@ class _Lifter:
             if planned.window is None and planned.source.relation.kind is not Kind.TABLE:
                 raise CannotLift(f'"{planned.source.relation.name}" has another kind of window')
             return planned.window
-        if self._is_windowed(item):
+        if self._is_windowed(item, ctes):
             raise CannotLift(f"{type(item).__name__.upper()} in FROM over a window")
         return None
 
-    def _check_expressions(self, select: exp.Select) -> None:
+    def _check_expressions(self, select: exp.Select, ctes: dict) -> None:
         """Nested queries of WHERE and SELECT over a window would have to follow it."""
         inside = {id(item) for item, _ in from_items(select)}
         for query in select.find_all(exp.Query):
@@ -155,7 +158,7 @@ class _Lifter:
                 continue
             if self._in_with(query, select):
                 continue
-            if self._is_windowed(query) or self._reads_streams(query):
+            if self._is_windowed(query, ctes) or self._reads_streams(query):
                 raise CannotLift("a subquery that reads a stream")
 
     @staticmethod
@@ -288,6 +291,19 @@ class _Lifter:
     def _new_names(self) -> Names:
         self._blocks += 1
         return f"_weft_start_{self._blocks}", f"_weft_end_{self._blocks}"
+
+
+def _is_outermost(select: exp.Select) -> bool:
+    """Whether a block's rows are the answer's: the query itself, or a side of its set operation.
+
+    There a window without rows emits nothing; a block inside has one row, as SQL says.
+    """
+    node = select.parent
+    while isinstance(node, exp.SetOperation) or (
+        isinstance(node, exp.Subquery) and isinstance(node.parent, exp.SetOperation | None)
+    ):
+        node = node.parent
+    return node is None
 
 
 def _path(node: exp.Expression, top: exp.Expression) -> list[exp.Expression]:

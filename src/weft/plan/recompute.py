@@ -19,7 +19,7 @@ from weft.logical.query import BoundQuery, Source
 from weft.logical.relations import WINDOW_END, WINDOW_START, Kind
 from weft.logical.windows import Session, Window
 from weft.plan.arrival import join_tables_as_of_arrival
-from weft.plan.blocks import hide_from_stars, is_aggregated
+from weft.plan.blocks import hide_from_stars, is_global_aggregate
 from weft.plan.lift import CannotLift, lift
 from weft.plan.order import SortKey, detach_limit, name_sort_keys
 
@@ -186,7 +186,12 @@ def _rename_in(select: exp.Select, owners: dict[str, tuple[str, tuple[str, str]]
 
 def _skip_empty_windows(tree: exp.Query) -> None:
     """A window that no row falls in emits nothing, as in Spark and Flink, also in this shape."""
-    if isinstance(tree, exp.Select) and is_aggregated(tree) and not tree.args.get("group"):
+    if isinstance(tree, exp.SetOperation):
+        _skip_empty_windows(tree.this)
+        _skip_empty_windows(tree.expression)
+    elif isinstance(tree, exp.Subquery):
+        _skip_empty_windows(tree.this)
+    elif isinstance(tree, exp.Select) and is_global_aggregate(tree):
         having = tree.args.get("having")
         some = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
         tree.set("having", exp.Having(this=exp.and_(having.this, some) if having else some))
