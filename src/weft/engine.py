@@ -283,8 +283,16 @@ class Engine:
         self._definitions[record.id] = bound
         if old is not None:
             self._forget(old)
+            self._refresh_readers(record)
         with self.catalog.read() as view:
             return view.find(record.name)
+
+    def _refresh_readers(self, record: QueryRecord) -> None:
+        """Queries above a replaced one read the new one from now on."""
+        with self.catalog.read() as view:
+            above = {q.name.lower() for q in readers_above(view, record)}
+        if above:
+            self.batches.refresh(above, self._write().next())
 
     def _check_readers(self, old: QueryRecord, new: QueryRecord) -> None:
         with self.catalog.read() as view:
@@ -527,6 +535,17 @@ def unknown(view: View, name: str, kind: str, found: Record | None, **place: int
 
 def readers_of(view: View, record: Record) -> list[str]:
     return [q.name for q in view.queries() if record.owner in q.reads]
+
+
+def readers_above(view: View, record: Record) -> list[QueryRecord]:
+    """The queries that read a record, directly or through others."""
+    owners, found, grew = {record.owner}, [], True
+    while grew:
+        new = [q for q in view.queries() if q.owner not in owners and owners & set(q.reads)]
+        owners |= {q.owner for q in new}
+        found += new
+        grew = bool(new)
+    return found
 
 
 def refuse_if_read(view: View, record: Record) -> None:

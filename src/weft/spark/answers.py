@@ -36,7 +36,7 @@ class Outcome:
     clock: int | None
     frontier: int | None
     newest_end: int | None
-    tick: int
+    tick: int  # largest tick of a row that was seen
     ms: int
     error: str | None = None
 
@@ -73,7 +73,7 @@ def evaluate(
     )
     return Outcome(
         state.record.id, tuple(segments), state.record.evaluation + 1, work.clock, frontier, newest,
-        tick, _since(started),
+        work.newest_tick, _since(started),
     )  # fmt: skip
 
 
@@ -93,6 +93,7 @@ class _Evaluation:
             if p.source.relation.kind is not Kind.TABLE
         }
         self.clock = world.clock_of(self._names)
+        self.newest_tick = world.newest_tick(self._names)
         record = state.record
         self._before = record.clock if record.evaluation else None
         self._evaluator = Evaluator(spark, world, state.plan, record.horizons)

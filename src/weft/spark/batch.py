@@ -91,6 +91,7 @@ class Batches:
         clock, largest = next_clock(record, brought)
         state.clock, state.first_new = clock, brought.min_time()
         state.segments = state.segments + brought.of("rows")
+        state.newest_tick = max(state.newest_tick, brought.max_tick)
         outcomes = self._evaluate(world, affected(world, {record.name.lower()}), tick)
         crash_point("batch.results-written")
         with self._catalog.write() as change:
@@ -102,7 +103,7 @@ class Batches:
             )  # fmt: skip
             commit_outcomes(change, outcomes)
             change.set_fact("tick", str(tick))
-            change.set_fact(f"consumed:{record.id}", str(brought.max_tick))
+            change.set_fact(f"consumed:{record.id}", str(state.newest_tick))
             if also is not None:
                 also(change)
             elapsed = round((time.monotonic() - started) * 1000)
@@ -165,6 +166,14 @@ class Batches:
         crash_point("table.results-written")
         with self._catalog.write() as change:
             commit(change)
+            commit_outcomes(change, outcomes)
+            change.set_fact("tick", str(tick))
+
+    def refresh(self, names: set[str], tick: int) -> None:
+        """Bring queries up to date whose definition has changed below them."""
+        world = self._world()
+        outcomes = self._evaluate(world, affected(world, set(), names), tick, names)
+        with self._catalog.write() as change:
             commit_outcomes(change, outcomes)
             change.set_fact("tick", str(tick))
 

@@ -90,11 +90,10 @@ class Evaluator:
     ) -> int | None:
         """The first instant of a session that is still open at `upto`: rows before it are done with."""
         due = Due(None, None, frontier=frontier)
-        tree = strip_to_sessions(self._plan)
-        answer = self._run({p: self._contents.due(p, due) for p in self._plan.sources}, tree)
-        start, end = self._plan.output_window
-        still_open = answer if upto is None else answer.where(F.col(end) >= instant(upto))
-        return still_open.agg(F.unix_micros(F.min(start)).alias("low")).collect()[0].low
+        sources = {p: self._contents.due(p, due) for p in self._plan.sources}
+        answer = union_all([self._run(sources, tree) for tree in session_blocks(self._plan.tree)])
+        still_open = answer if upto is None else answer.where(F.col(END) >= instant(upto))
+        return still_open.agg(F.unix_micros(F.min(START)).alias("low")).collect()[0].low
 
     def _run(
         self, sources: dict[PlannedSource, DataFrame], tree: exp.Query | None = None
@@ -125,12 +124,27 @@ def render(tree: exp.Query, names: dict[str, str]) -> str:
     return tree.copy().transform(rename).sql(dialect="spark")
 
 
-def strip_to_sessions(plan: RecomputePlan) -> exp.Query:
-    """The plan's tree without HAVING, so that every session shows, whatever the query keeps."""
-    tree = plan.tree.copy()
+def session_blocks(tree: exp.Query) -> list[exp.Select]:
+    """Each block that makes sessions, by itself: every session shows, whatever the query keeps."""
+    found = []
     for select in tree.find_all(exp.Select):
-        select.set("having", None)
-    return tree
+        group = select.args.get("group")
+        if group and any(e.name.lower() == "session_window" for e in group.expressions):
+            block = select.copy()
+            for clause in ("having", "distinct", "qualify", "order", "limit", "offset"):
+                block.set(clause, None)
+            if not block.args.get("with_") and tree.args.get("with_"):
+                block.set("with_", tree.args["with_"].copy())
+            fields = zip((START, END), ("start", "end"), strict=True)
+            block.set(
+                "expressions", [exp.alias_(_field(f), name, quoted=True) for name, f in fields]
+            )
+            found.append(block)
+    return found
+
+
+def _field(name: str) -> exp.Dot:
+    return exp.Dot(this=exp.column("session_window"), expression=exp.to_identifier(name))
 
 
 def ending_session(answer: DataFrame, due: Due) -> DataFrame:

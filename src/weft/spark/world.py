@@ -16,6 +16,7 @@ class StreamState:
     clock: int | None
     segments: list[Segment]  # its retained rows
     first_new: int | None = None  # earliest event time that this batch brings
+    newest_tick: int = -1  # largest tick of a row in the segments
 
 
 @dataclass(slots=True)
@@ -49,6 +50,10 @@ class World:
             return None
         return min(clocks)
 
+    def newest_tick(self, names: set[str]) -> int:
+        """The largest tick among the rows of streams: what comes later has a larger one."""
+        return max((self.streams[n].newest_tick for n in names if n in self.streams), default=-1)
+
     def _clock(self, folded: str) -> int | None:
         if folded in self.streams:
             return self.streams[folded].clock
@@ -60,7 +65,10 @@ def load_world(view: View, root: Path, plans: dict[int, RecomputePlan]) -> World
     world = World(root)
     for stream in view.streams():
         segments = view.segments(stream.owner, "rows")
-        world.streams[stream.name.lower()] = StreamState(stream, stream.clock, segments)
+        newest = int(view.fact(f"consumed:{stream.id}") or -1)
+        world.streams[stream.name.lower()] = StreamState(
+            stream, stream.clock, segments, newest_tick=newest
+        )
     for table in view.tables():
         segments = view.segments(table.owner, "rows", "gone")
         world.tables[table.name.lower()] = TableState(table, segments)
