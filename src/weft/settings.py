@@ -20,6 +20,7 @@ class Settings:
     grace_seconds: int = 60  # how long dropped files stay for readers; for slow readers
     parallel: int = 4  # evaluations at a time; for larger machines
     driver_memory: str = "2g"  # of the embedded Spark; for large batches on one machine
+    java_options: str = ""  # for Spark's JVM; -XX:TieredStopAtLevel=1 halves the cost of short runs
     master: str = "local[*]"  # Spark's master; for a cluster
     spark_jars: str = ""  # connectors to load, comma-separated; for Kafka, Delta
 

@@ -49,7 +49,7 @@ def start_session(warehouse: Path, settings: Settings | None = None):
     builder = SparkSession.builder.master(knobs.master).appName("weft")
     options = {**EMBEDDED, **REQUIRED, "spark.sql.warehouse.dir": str(warehouse / "spark")}
     options["spark.driver.memory"] = knobs.driver_memory
-    options["spark.driver.extraJavaOptions"] = "-Dlog4j2.level=ERROR -XX:+UseParallelGC"
+    options["spark.driver.extraJavaOptions"] = f"-XX:+UseParallelGC {knobs.java_options}".strip()
     if knobs.spark_jars:
         options["spark.jars"] = knobs.spark_jars
     for key, value in options.items():
