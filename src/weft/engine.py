@@ -82,9 +82,9 @@ class Engine:
             return self._ticks
 
     def _sweep_inbox(self, stream: StreamRecord, inbox: Inbox) -> None:
-        inbox.sweep()
         with self.catalog.read() as view:
             consumed = int(view.fact(f"consumed:{stream.id}") or -1)
+        inbox.sweep(consumed)
         for path in inbox.ready_files():
             if int(path.stem.split("-")[1]) <= consumed:
                 path.unlink()
@@ -357,8 +357,10 @@ class Engine:
         table = coerce(rows, record.definition.columns, f'stream "{record.name}"')
         if len(table) == 0:
             return 0
-        tick = ticks.next()
-        self.inbox(record).add(stamp(table, tick), tick)
+        inbox = self.inbox(record)
+        with inbox.pushing:
+            tick = ticks.next()
+            inbox.add(stamp(table, tick), tick)
         return len(table)
 
     def _insert_rows(self, record: TableRecord, rows) -> int:

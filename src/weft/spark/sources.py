@@ -30,6 +30,7 @@ HELPERS = (
 )
 OURS = {"source", "path", "format"}  # options that are Weft's, not the source's
 FILES_PER_BATCH = "64"
+ANY_AGE = "36500d"  # Spark would pass over files a week older than the newest it has seen
 
 
 def open_source(spark: SparkSession, record: StreamRecord, inbox: Path) -> DataFrame:
@@ -51,7 +52,8 @@ def open_source(spark: SparkSession, record: StreamRecord, inbox: Path) -> DataF
 
 def _pushed(spark: SparkSession, definition: StreamDefinition, inbox: Path) -> DataFrame:
     reader = spark.readStream.schema(struct_of(definition.columns + HELPERS))
-    return reader.option("maxFilesPerTrigger", FILES_PER_BATCH).parquet(str(inbox))
+    reader = reader.option("maxFilesPerTrigger", FILES_PER_BATCH).option("maxFileAge", ANY_AGE)
+    return reader.parquet(str(inbox))
 
 
 def file_reader(reader, definition: StreamDefinition):
@@ -73,8 +75,10 @@ def _files(spark: SparkSession, definition: StreamDefinition) -> DataFrame:
             parents=True, exist_ok=True
         )  # Spark refuses a folder that is not there yet
     reader = file_reader(spark.readStream, definition)
-    if "maxfilespertrigger" not in {k.lower() for k in definition.options}:
-        reader = reader.option("maxFilesPerTrigger", "1000")
+    given = {k.lower() for k in definition.options}
+    for option, value in (("maxFilesPerTrigger", "1000"), ("maxFileAge", ANY_AGE)):
+        if option.lower() not in given:
+            reader = reader.option(option, value)
     return with_helpers(reader.load(definition.options["path"]))
 
 

@@ -10,6 +10,8 @@ file whose tick a ready file covers is a leftover that `sweep` removes.
 
 from __future__ import annotations
 
+import threading
+from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 TICK, ORDER, ARRIVED = "_weft_tick", "_weft_ord", "_weft_arrival"
 ROWS_PER_FILE = 1_000_000
+_locks: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)  # by folder
 
 
 class Inbox:
@@ -30,6 +33,9 @@ class Inbox:
         self.ready = folder / "ready"
         self.ready.mkdir(parents=True, exist_ok=True)
         self.pending.mkdir(parents=True, exist_ok=True)
+        # Held from taking a tick to storing its rows: an earlier push never shows up after a later
+        # one, so "consumed up to tick n" means all of them. Gathering is for one at a time.
+        self.pushing, self._gathering = _locks[self.pending], _locks[self.ready]
 
     def add(self, rows: pa.Table, tick: int) -> None:
         """Store one push; durable on return."""
@@ -45,6 +51,10 @@ class Inbox:
 
     def gather(self) -> int:
         """Turn pending pushes into ready files; returns how many rows were gathered."""
+        with self._gathering:
+            return self._gather()
+
+    def _gather(self) -> int:
         waiting = self._pending_files()
         total = 0
         while waiting:
@@ -78,12 +88,13 @@ class Inbox:
             path.unlink()
         sync_folder(self.pending)
 
-    def sweep(self) -> None:
-        """Remove what a crash left: half-written files, and pushes that were already gathered."""
+    def sweep(self, consumed: int = -1) -> None:
+        """Remove what a crash left: half-written files, pushes that were gathered or consumed."""
         for folder in (self.pending, self.ready):
             for path in folder.glob("_tmp-*"):
                 path.unlink()
-        gathered = max((int(p.stem.split("-")[1]) for p in self.ready_files()), default=-1)
+        ready = [int(p.stem.split("-")[1]) for p in self.ready_files()]
+        gathered = max([consumed, *ready])
         for path in self._pending_files():
             if int(path.stem) <= gathered:
                 path.unlink()
