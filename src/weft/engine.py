@@ -149,6 +149,11 @@ class Engine:
             self._plans[record.id] = plan_recompute(bound)
         return self._plans[record.id]
 
+    @property
+    def plans(self) -> dict[int, RecomputePlan]:
+        """The plan of every registered query."""
+        return self.batches.plans
+
     def plan_of(self, view: View, record: QueryRecord) -> RecomputePlan:
         with self._lock:
             return self._plan_record(view, record)

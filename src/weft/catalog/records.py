@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from weft.logical.relations import Column, Kind, Relation, StreamDefinition, TableDefinition
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
+from weft.logical.windows import EPOCH, MICROSECOND
 
 
 def to_instant(micros: int | None) -> datetime | None:

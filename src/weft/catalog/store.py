@@ -193,6 +193,11 @@ class View:
         )
         return self._c.execute(query).scalar() or 0
 
+    def clock_at(self, query_id: int, evaluation: int) -> int | None:
+        c = s.evaluations.c
+        found = sa.select(c.clock).where(c.query_id == query_id, c.evaluation == evaluation)
+        return self._c.execute(found).scalar()
+
     def files_set_aside(self, stream_id: int) -> list[sa.Row]:
         return list(
             self._c.execute(sa.select(s.set_aside).where(s.set_aside.c.stream_id == stream_id))

@@ -15,6 +15,7 @@ from weft.delivery.status import Status, read_status
 from weft.engine import Engine, unknown
 from weft.errors import InputError, SqlError, StorageError, WeftError
 from weft.results import answers, pull
+from weft.results.at import is_portable, refuse_pruned, standing_at
 from weft.results.subscribe import Snapshot, Subscription
 from weft.sql.parse import parse
 
@@ -162,13 +163,26 @@ class Query:
             if at is None:
                 refuse_failed(record)
                 sql = answers.current(record, segments, self._engine.root)
-            else:
-                micros = to_micros(as_instant(at))
-                number = view.evaluation_at(record.id, micros)
-                sql = answers.at_instant(record, segments, self._engine.root, micros, number)
-            return answers.read(sql, record.output_columns())
+                return answers.read(sql, record.output_columns())
+            return self._at(view, record, segments, to_micros(as_instant(at)))
 
         return self._look(read)
+
+    def _at(self, view, record: QueryRecord, segments: list, micros: int) -> pa.Table:
+        """The answer at an instant: as it was stored then, else computed over what the windows held."""
+        root, columns = self._engine.root, record.output_columns()
+        number = view.evaluation_at(record.id, micros)
+        is_stored = record.clock is None or micros >= record.clock
+        is_stored = is_stored or view.clock_at(record.id, number) == micros
+        if record.is_per_window or is_stored:
+            return answers.read(answers.at_instant(record, segments, root, micros, number), columns)
+        plan = self._engine.plan_of(view, record)
+        refuse_pruned(plan, view, micros)
+        if is_portable(plan):
+            return answers.read(standing_at(record, plan, view, root, micros), columns)
+        from weft.spark.frames import answer_at
+
+        return answers.typed(answer_at(self._engine, record, micros), columns)
 
     def history(self) -> pa.Table:
         """Every window emitted so far; for a standing answer, its changes."""

@@ -12,6 +12,7 @@ from weft.errors import SqlError
 from weft.logical.relations import Emit, Kind
 from weft.plan.patterns import Pattern, pattern_of
 from weft.plan.recompute import PlannedSource, RecomputePlan, Shape
+from weft.results.at import is_portable
 from weft.sql.statements import Select
 
 
@@ -41,6 +42,7 @@ class Explanation:
     evaluations: int
     rows_out: int
     last_ms: int
+    at_any_instant: str | None  # who computes results(at=...) between evaluations
     sql: str
 
 
@@ -71,8 +73,17 @@ def _explain(
         evaluations=record.evaluation if record else 0,
         rows_out=record.rows_out if record else 0,
         last_ms=record.last_ms if record else 0,
+        at_any_instant=_at(plan),
         sql=plan.tree.sql(dialect="spark"),
     )
+
+
+def _at(plan: RecomputePlan) -> str | None:
+    if plan.is_per_window:
+        return None
+    if is_portable(plan):
+        return "results(at=...) at any instant, without Spark"
+    return "results(at=...) between evaluations is computed by Spark"
 
 
 def _why(plan: RecomputePlan) -> str:
@@ -157,6 +168,8 @@ def _text(found: Explanation) -> str:
         lines.append(
             f"so far     {found.evaluations} evaluations, {found.rows_out:,} rows out, the last took {found.last_ms} ms"
         )
+    if found.at_any_instant:
+        lines.append(f"at=        {found.at_any_instant}")
     lines.append(f"runs       {found.sql}")
     return "\n".join(lines)
 

@@ -11,11 +11,13 @@ Source: PSoup §2 (snapshot, landmark, sliding), UPA §2.1 (sliding: a row is va
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from weft.errors import InvalidWindow
 
 ZERO = timedelta(0)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,19 @@ class Snapshot:
 
 
 Window = WholeStream | Hopping | Cumulating | Session | LastRows | Sliding | Landmark | Snapshot
+
+
+def bounds(window: Window, now: int) -> tuple[int | None, int]:
+    """The closed range of event times, in µs since the epoch, that a standing window holds at τ = now."""
+    if isinstance(window, Sliding):
+        end = now - microseconds(window.lag)
+        return end - microseconds(window.length) + 1, end
+    if isinstance(window, Landmark):
+        return (window.since - EPOCH) // MICROSECOND, now
+    if isinstance(window, Snapshot):
+        last = (window.end - EPOCH) // MICROSECOND - 1
+        return (window.start - EPOCH) // MICROSECOND, min(now, last)
+    return None, now
 
 
 def require_positive(what: str, value: timedelta) -> None:

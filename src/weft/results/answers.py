@@ -150,15 +150,31 @@ def _shown(record: QueryRecord) -> list[str]:
 def _select(
     record: QueryRecord, rows: str, where: str | None = None, order: list[str] | None = None
 ) -> str:
-    keys = list(order or [])
+    sql = f"SELECT {', '.join(_shown(record))} FROM {_relation(rows)}"
+    if where:
+        sql += f" WHERE {where}"
+    return sql + order_by(record, order)
+
+
+def order_by(record: QueryRecord, first: list[str] | None = None) -> str:
+    """The ORDER BY that the user asked for, applied on reading."""
+    keys = list(first or [])
     for column, is_descending, is_nulls_first, _ in record.order:
         way = "DESC" if is_descending else "ASC"
         nulls = "FIRST" if is_nulls_first else "LAST"
         keys.append(f"{duck.name(column)} {way} NULLS {nulls}")
-    sql = f"SELECT {', '.join(_shown(record))} FROM {_relation(rows)}"
-    if where:
-        sql += f" WHERE {where}"
-    return sql + (f" ORDER BY {', '.join(keys)}" if keys else "")
+    return f" ORDER BY {', '.join(keys)}" if keys else ""
+
+
+def windows(
+    record: QueryRecord, segments: list[Segment], root: Path, where: str, extra: str
+) -> str:
+    """Windows of a per-window answer that satisfy a condition, with helper columns."""
+    if record.is_append_only:
+        rows = _scan(record, [s for s in segments if s.part == "changes"], root)
+    else:
+        rows = settled(record, segments, root, None)
+    return f"SELECT {', '.join(_shown(record))}{extra} FROM {_relation(rows)} WHERE {where}"
 
 
 def typed(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:

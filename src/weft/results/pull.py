@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from weft.catalog.records import QueryRecord, Segment, StreamRecord, TableRecord, to_micros
+from weft.catalog.records import QueryRecord, Segment, StreamRecord, TableRecord
 from weft.catalog.store import View
 from weft.errors import Unsupported
 from weft.logical.query import BoundQuery, Source
 from weft.logical.relations import ARRIVAL, Column, Kind, Relation
-from weft.logical.windows import Landmark, LastRows, Sliding, Snapshot, WholeStream, microseconds
+from weft.logical.windows import LastRows, WholeStream, bounds
 from weft.results import answers, duck
 from weft.results.answers import duck_type
 
@@ -179,22 +179,17 @@ def _window(record: StreamRecord, source: Source) -> str:
     window, clock = source.window, record.clock
     if isinstance(window, WholeStream):
         return ""
+    if window.is_per_window:
+        raise Unsupported(
+            f"a pull SELECT cannot use a window that is {window}",
+            hint="register it as a continuous query, or use [RANGE ...], [ROWS n], [SINCE ...]",
+        )
     if clock is None:
         return " WHERE false"
-    now = f"_weft_time <= {duck.instant(clock)}"
-    if isinstance(window, Sliding):
-        end = clock - microseconds(window.lag)
-        start = end - microseconds(window.length)
-        return f" WHERE _weft_time > {duck.instant(start)} AND _weft_time <= {duck.instant(end)}"
-    if isinstance(window, Landmark):
-        return f" WHERE {now} AND _weft_time >= {duck.instant(to_micros(window.since))}"
-    if isinstance(window, Snapshot):
-        start, end = to_micros(window.start), to_micros(window.end)
-        return f" WHERE {now} AND _weft_time >= {duck.instant(start)} AND _weft_time < {duck.instant(end)}"
-    if isinstance(window, LastRows) and window.slide is None:
-        newest = "_weft_time DESC, _weft_tick DESC, _weft_ord DESC"
-        return f" WHERE {now} ORDER BY {newest} LIMIT {window.count}"
-    raise Unsupported(
-        f"a pull SELECT cannot use a window that is {window}",
-        hint="register it as a continuous query, or use [RANGE ...], [ROWS n], [SINCE ...]",
-    )
+    low, high = bounds(window, clock)
+    where = f" WHERE _weft_time <= {duck.instant(high)}"
+    if low is not None:
+        where += f" AND _weft_time >= {duck.instant(low)}"
+    if isinstance(window, LastRows):
+        where += f" ORDER BY _weft_time DESC, _weft_tick DESC, _weft_ord DESC LIMIT {window.count}"
+    return where

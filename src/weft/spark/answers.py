@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 
 from weft.catalog.records import Segment
 from weft.logical.relations import Kind
-from weft.logical.windows import LastRows, Session, microseconds
+from weft.logical.windows import LastRows, Session, bounds, microseconds
 from weft.spark import rows as stored
-from weft.spark.contents import Due, bounds
+from weft.spark.contents import Due
 from weft.spark.evaluate import Evaluator
 from weft.spark.problems import data_problem_text, is_data_problem
 from weft.spark.rows import DIFF, END, EVALUATION, START, instant, quote

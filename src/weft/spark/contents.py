@@ -11,17 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window as Over
 
-from weft.catalog.records import to_micros
 from weft.logical.relations import Kind
 from weft.logical.windows import (
     Cumulating,
     Hopping,
-    Landmark,
     LastRows,
     Session,
-    Sliding,
-    Snapshot,
     Window,
+    bounds,
     microseconds,
 )
 from weft.plan.recompute import PlannedSource
@@ -93,6 +90,8 @@ class Contents:
         if now is None:
             return self._open(planned, 0, 0).limit(0)
         low, high = bounds(window, now)
+        if planned.source.relation.kind is Kind.QUERY:
+            high = min(high, now - 1)  # a window's time is 1 µs before its end; it must have closed
         horizon = self._horizons.get(planned.source.relation.name.lower())
         if horizon is not None:
             low = horizon if low is None else max(low, horizon)
@@ -143,18 +142,6 @@ class Contents:
         if window and not isinstance(planned.source.window, Session):
             columns += [F.col(name) for name in window]
         return rows.select(*columns)
-
-
-def bounds(window: Window, now: int) -> tuple[int | None, int]:
-    """The closed range of event times that a standing window holds at an instant."""
-    if isinstance(window, Sliding):
-        end = now - microseconds(window.lag)
-        return end - microseconds(window.length) + 1, end
-    if isinstance(window, Landmark):
-        return to_micros(window.since), now
-    if isinstance(window, Snapshot):
-        return to_micros(window.start), min(now, to_micros(window.end) - 1)
-    return None, now
 
 
 def assign(rows: DataFrame, window: Window, due: Due, offset: int) -> DataFrame:

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from weft.catalog.records import QueryRecord
 from weft.plan.order import SortKey
 from weft.spark import rows as stored
-from weft.spark.evaluate import sort_columns
+from weft.spark.evaluate import Evaluator, sort_columns
 from weft.spark.rows import END, START, quote
 from weft.spark.world import load_world
 
@@ -29,3 +29,15 @@ def answer_frame(engine, record: QueryRecord) -> DataFrame:
     if record.shows_window:
         columns = [F.col(START).alias("window_start"), F.col(END).alias("window_end"), *columns]
     return answer.select(*columns)
+
+
+def answer_at(engine, record: QueryRecord, micros: int):
+    """The answer of a standing query at an instant, as an Arrow table."""
+    spark = engine.spark
+    with engine.catalog.read() as view:
+        plan = engine.plan_of(view, record)
+        world = load_world(view, engine.root, engine.plans)
+    answer = Evaluator(spark, world, plan, record.horizons).standing(micros)
+    if record.order:
+        answer = answer.orderBy(*sort_columns(plan.order))
+    return answer.select(*[F.col(quote(c.name)).cast(c.type) for c in record.columns]).toArrow()

@@ -21,11 +21,10 @@ from pyspark.sql import functions as F
 from weft.catalog.records import QueryRecord, Segment, StreamRecord
 from weft.catalog.store import Catalog
 from weft.logical.relations import Column, Kind
-from weft.logical.windows import Cumulating, Hopping, LastRows, Session, microseconds
+from weft.logical.windows import Cumulating, Hopping, LastRows, Session, bounds, microseconds
 from weft.plan.recompute import PlannedSource, RecomputePlan
 from weft.settings import Settings
 from weft.spark import rows as stored
-from weft.spark.contents import bounds
 from weft.spark.rows import DIFF, END, EVALUATION, TIME
 from weft.spark.sources import HELPERS
 from weft.spark.world import QueryState, World, load_world
