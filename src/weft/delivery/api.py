@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.catalog.records import QueryRecord, to_micros
+from weft.catalog.rules import unknown
 from weft.delivery.statements import Executor
 from weft.delivery.status import Status, read_status
-from weft.engine import Engine, unknown
+from weft.engine import Engine
 from weft.errors import InputError, SqlError, StorageError, WeftError
 from weft.results import answers, pull
 from weft.results.at import is_portable, refuse_pruned, standing_at

@@ -22,7 +22,7 @@ from weft.delivery.session import ROWS_ON_SCREEN, Format, Session, is_debugging
 from weft.errors import WeftError
 
 if TYPE_CHECKING:
-    from weft.engine import Database
+    from weft.delivery.api import Database
 
 
 class WeftGroup(TyperGroup):

@@ -16,7 +16,7 @@ from weft.delivery.meta import COMMANDS
 from weft.delivery.words import FUNCTIONS, KEYWORDS, TYPES
 
 if TYPE_CHECKING:
-    from weft.engine import Database
+    from weft.delivery.api import Database
 
 WORD = re.compile(r"[\w$]*$")
 OWNER = re.compile(r"(\w+)\.[\w$]*$")

@@ -24,7 +24,7 @@ from rich.text import Text
 from weft.delivery.formats import show_lag, show_time
 
 if TYPE_CHECKING:
-    from weft.engine import Database
+    from weft.delivery.api import Database
 
 RATE_SECONDS = 10.0
 

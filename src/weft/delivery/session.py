@@ -27,7 +27,7 @@ from weft.delivery.words import KEYWORDS
 from weft.errors import WeftError
 
 if TYPE_CHECKING:
-    from weft.engine import Database
+    from weft.delivery.api import Database
 
 ROWS_ON_SCREEN = 100
 

@@ -7,8 +7,9 @@ from functools import singledispatchmethod
 from typing import Any
 
 from weft.catalog.records import QueryRecord, StreamRecord, TableRecord, to_instant
+from weft.catalog.rules import unknown
 from weft.delivery.explain import explain_query, explain_select, render
-from weft.engine import Engine, unknown
+from weft.engine import Engine
 from weft.errors import SqlError, TypeProblem
 from weft.logical.relations import Column, TableDefinition
 from weft.logical.windows import duration

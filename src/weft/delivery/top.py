@@ -32,7 +32,7 @@ except ImportError:  # not on this platform: Ctrl-C still works
     termios = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from weft.engine import Database
+    from weft.delivery.api import Database
 
 NUMBERS = {"rows", "rows/s", "late", "rejected", "lag", "evals", "ms", "ago", "number", "evaluated"}
 BARS = "▁▂▃▄▅▆▇█"

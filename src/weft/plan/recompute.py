@@ -17,7 +17,7 @@ from sqlglot import exp
 from weft.errors import InvalidWindow
 from weft.logical.query import BoundQuery, Source
 from weft.logical.relations import WINDOW_END, WINDOW_START, Kind
-from weft.logical.windows import Session, Window
+from weft.logical.windows import LastRows, Session, Window
 from weft.plan.arrival import join_tables_as_of_arrival
 from weft.plan.blocks import hide_from_stars, is_global_aggregate
 from weft.plan.lift import CannotLift, lift
@@ -37,7 +37,7 @@ class PlannedSource:
     source: Source
     tick: str | None = None  # arrival of the row, for joins with non-retroactive tables
     validity: tuple[str, str] | None = None  # [from, to) ticks of a table's row
-    window: tuple[str, str] | None = None  # start and end of the row's window
+    window: tuple[str, ...] | None = None  # start and end of the row's window, and its number
     shows_time: bool = False  # the time column is named though it is not among the declared ones
 
 
@@ -54,7 +54,7 @@ class RecomputePlan:
     limit: int | None  # per window; a standing query keeps its LIMIT in the tree
     offset: int
     projects_window: bool
-    output_window: tuple[str, str] | None  # helper columns with the window, in the tree's output
+    output_window: tuple[str, ...] | None  # helper columns with the window, in the tree's output
 
     @property
     def is_per_window(self) -> bool:
@@ -98,6 +98,8 @@ def _plan_windows(
     for index, (name, source) in enumerate(planned.items()):
         if source.source.is_per_window:
             hidden = (f"_weft_ws_{index}", f"_weft_we_{index}")
+            if isinstance(window, LastRows):  # two of them may start and end at the same times
+                hidden = (*hidden, f"_weft_wn_{index}")
             planned[name] = replace(source, window=hidden)
     name_window_columns(tree, planned)
     order = name_sort_keys(tree)
@@ -168,7 +170,7 @@ def name_window_columns(tree: exp.Query, planned: dict[str, PlannedSource]) -> N
             _rename_in(select, owners)
 
 
-def _rename_in(select: exp.Select, owners: dict[str, tuple[str, tuple[str, str]]]) -> None:
+def _rename_in(select: exp.Select, owners: dict[str, tuple[str, tuple[str, ...]]]) -> None:
     first_alias, first = next(iter(owners.values()))
     position = {WINDOW_START: 0, WINDOW_END: 1}
     for column in list(select.find_all(exp.Column)):
@@ -197,9 +199,13 @@ def _skip_empty_windows(tree: exp.Query) -> None:
         tree.set("having", exp.Having(this=exp.and_(having.this, some) if having else some))
 
 
-def reads_of(bound: BoundQuery) -> dict[Kind, set[str]]:
-    """The names a query reads, by kind."""
-    found: dict[Kind, set[str]] = {kind: set() for kind in Kind}
-    for source in bound.sources:
-        found[source.relation.kind].add(source.relation.name)
-    return found
+def follows_table(plan: RecomputePlan, table: str) -> bool:
+    """Whether a change of the table changes the answer at once: it is read as it is now."""
+    reads_streams = any(p.source.relation.time_column for p in plan.sources)
+    return any(
+        p.source.relation.name.lower() == table.lower()
+        and p.validity is None
+        and (p.source.relation.is_retroactive or not reads_streams)
+        for p in plan.sources
+        if p.source.relation.kind is Kind.TABLE
+    )

@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weft.catalog.records import QueryRecord, StreamRecord, to_instant
 from weft.catalog.store import Catalog, Change, now_micros
-from weft.plan.recompute import RecomputePlan
+from weft.plan.recompute import RecomputePlan, follows_table
 from weft.spark.answers import Outcome, evaluate
 from weft.spark.ingest import Ingested, ingest
 from weft.spark.world import QueryState, World, load_world
@@ -160,7 +160,7 @@ class Batches:
         world = self._world()
         commit = apply(world)
         touched = {
-            folded for folded, state in world.queries.items() if _follows_table(state, name.lower())
+            folded for folded, state in world.queries.items() if follows_table(state.plan, name)
         }
         outcomes = self._evaluate(world, affected(world, set(), touched), tick, touched)
         crash_point("table.results-written")
@@ -248,19 +248,6 @@ def affected(world: World, streams: set[str], queries: set[str] = frozenset()) -
 
 def _sources(state: QueryState) -> set[str]:
     return {p.source.relation.name.lower() for p in state.plan.sources}
-
-
-def _follows_table(state: QueryState, table: str) -> bool:
-    """Whether a change of the table changes the answer at once."""
-    for planned in state.plan.sources:
-        relation = planned.source.relation
-        if relation.name.lower() == table and planned.validity is None:
-            return relation.is_retroactive or not _has_streams(state)
-    return False
-
-
-def _has_streams(state: QueryState) -> bool:
-    return any(p.source.relation.time_column for p in state.plan.sources)
 
 
 def _advance(state: QueryState, outcome: Outcome) -> None:

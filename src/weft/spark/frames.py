@@ -9,7 +9,7 @@ from weft.catalog.records import QueryRecord
 from weft.plan.order import SortKey
 from weft.spark import rows as stored
 from weft.spark.evaluate import Evaluator, sort_columns
-from weft.spark.rows import END, START, quote
+from weft.spark.rows import END, NUMBER, START, quote
 from weft.spark.world import load_world
 
 
@@ -21,8 +21,8 @@ def answer_frame(engine, record: QueryRecord) -> DataFrame:
     state = world.queries[record.name.lower()]
     answer = stored.settle(stored.answer_log(spark, world, state))
     if record.is_per_window:
-        newest = answer.agg(F.max(END).alias("_weft_newest"))
-        answer = answer.join(newest, F.col(END) == F.col("_weft_newest"), "left_semi")
+        newest = answer.agg(F.max(F.struct(END, NUMBER)).alias("_weft_newest"))
+        answer = answer.join(newest, F.struct(END, NUMBER) == F.col("_weft_newest"), "left_semi")
     if record.order:
         answer = answer.orderBy(*sort_columns(tuple(SortKey(*key[:3]) for key in record.order)))
     columns = [F.col(quote(c.name)) for c in record.columns]
@@ -36,7 +36,7 @@ def answer_at(engine, record: QueryRecord, micros: int):
     spark = engine.spark
     with engine.catalog.read() as view:
         plan = engine.plan_of(view, record)
-        world = load_world(view, engine.root, engine.plans)
+        world = load_world(view, engine.root, engine.plans.load())
     answer = Evaluator(spark, world, plan, record.horizons).standing(micros)
     if record.order:
         answer = answer.orderBy(*sort_columns(plan.order))

@@ -1,0 +1,256 @@
+"""The engine's core: who writes, when Spark starts, and the loop that runs the batches.
+
+Writers hold the warehouse's lock from their first write on; readers never need it. Everything that
+changes state takes `lock`, so that registrations, table changes and heartbeats fall between
+batches, in order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from weft.catalog.lock import WriterLock
+from weft.catalog.records import QueryRecord, StreamRecord, TableRecord, to_micros
+from weft.catalog.rules import unknown
+from weft.catalog.store import Catalog, View
+from weft.engine import data, registry
+from weft.engine.plans import Plans
+from weft.errors import SqlError
+from weft.logical.relations import Emit, StreamDefinition, TableDefinition
+from weft.plan.recompute import RecomputePlan, plan_recompute
+from weft.settings import load_settings
+from weft.sql.statements import CreateQuery, Select
+from weft.storage.inbox import Inbox
+from weft.storage.sweep import sweep_orphans
+
+
+class Ticks:
+    """Positions in the order of events; one writer, so a counter in memory is enough."""
+
+    def __init__(self, last: int) -> None:
+        self._counter = itertools.count(last + 1)
+        self._lock = threading.Lock()
+
+    def next(self) -> int:
+        with self._lock:
+            return next(self._counter)
+
+
+class Engine:
+    def __init__(self, root: Path, catalog_url: str | None, session=None) -> None:
+        self.root = root
+        root.mkdir(parents=True, exist_ok=True)
+        self.catalog = Catalog(catalog_url or f"sqlite:///{root / 'catalog.db'}")
+        self.catalog.open()
+        self.writer = WriterLock(root, self.catalog.engine)
+        self.settings = load_settings()
+        self.plans = Plans(self.catalog)
+        self.lock = threading.RLock()
+        self._given_session = session
+        self._running = threading.Lock()
+        self._ticks: Ticks | None = None
+        self._batches = None
+        self._loop = None
+        self._unmaintained = 0  # batches since the last round of maintenance
+
+    # the writer
+
+    def become_writer(self) -> Ticks:
+        """Become the writer, once: take the lock, clear what a crash left, find the last tick."""
+        with self.lock:
+            if self._ticks is None:
+                self.writer.acquire()
+                with self.catalog.read() as view:
+                    last = int(view.fact("tick") or 0)
+                    streams = view.streams()
+                inboxes = [self.inbox(stream) for stream in streams]
+                sweep_orphans(self.catalog, self.root)
+                for stream, inbox in zip(streams, inboxes, strict=True):
+                    self._sweep_inbox(stream, inbox)
+                last = max([last, *(inbox.newest_tick() for inbox in inboxes)])
+                self._ticks = Ticks(last)
+            return self._ticks
+
+    def _sweep_inbox(self, stream: StreamRecord, inbox: Inbox) -> None:
+        with self.catalog.read() as view:
+            consumed = int(view.fact(f"consumed:{stream.id}") or -1)
+        inbox.sweep(consumed)
+        for path in inbox.ready_files():
+            if int(path.stem.split("-")[1]) <= consumed:
+                path.unlink()
+
+    # Spark, started when it is first needed
+
+    @property
+    def spark(self):
+        """The Spark session, started when it is first needed."""
+        return self.batches.spark
+
+    @property
+    def batches(self):
+        with self.lock:
+            if self._batches is None:
+                from weft.spark.batch import Batches
+                from weft.spark.session import prepare, start_session
+
+                self.become_writer()
+                session = self._given_session or start_session(self.root, self.settings)
+                prepare(session)
+                self._batches = Batches(
+                    session, self.catalog, self.root, self.plans.load(), self.settings.parallel
+                )
+            return self._batches
+
+    @property
+    def loop(self):
+        with self.lock:
+            if self._loop is None:
+                from weft.spark.loop import Loop
+
+                self._loop = Loop(
+                    self.batches.spark,
+                    self.batches,
+                    self.root,
+                    self.become_writer(),
+                    self.lock,
+                    self.maintain,
+                )
+            return self._loop
+
+    @property
+    def is_running(self) -> bool:
+        return self._loop is not None and self._loop.is_running
+
+    def inbox(self, stream: StreamRecord) -> Inbox:
+        return Inbox(self.root / "inbox" / str(stream.id))
+
+    # plans
+
+    def plan_of(self, view: View, record: QueryRecord) -> RecomputePlan:
+        with self.lock:
+            return self.plans.of(view, record)
+
+    def plan_select(self, view: View, select: Select, emit: Emit | None) -> RecomputePlan:
+        """The plan that a select would have if it were registered."""
+        with self.lock:
+            return plan_recompute(self.plans.bind(view, select, emit))
+
+    # registering, and rows that come in
+
+    def create_stream(
+        self, definition: StreamDefinition, or_replace: bool, if_not_exists: bool
+    ) -> None:
+        registry.create_stream(self, definition, or_replace, if_not_exists)
+
+    def create_table(
+        self, definition: TableDefinition, or_replace: bool, if_not_exists: bool
+    ) -> bool:
+        return registry.create_table(self, definition, or_replace, if_not_exists)
+
+    def create_query(self, statement: CreateQuery) -> QueryRecord:
+        return registry.create_query(self, statement)
+
+    def drop(self, kind: str, name: str, if_exists: bool, **place: int) -> None:
+        registry.drop(self, kind, name, if_exists, **place)
+
+    def push(self, name: str, rows: Any) -> int:
+        return data.push(self, name, rows)
+
+    def change_table(self, record: TableRecord, work) -> Any:
+        return data.change_table(self, record, work)
+
+    # the loop
+
+    def join_loop(self, record: StreamRecord) -> None:
+        """A new stream takes part in a running pipeline at once."""
+        if self.is_running:
+            self._loop.add(record)
+
+    def leave_loop(self, record: StreamRecord) -> None:
+        if self._loop is not None:
+            self._loop.remove(record)
+
+    def run(self, progress=None) -> list:
+        """Process everything that is available now."""
+        self.become_writer()
+        with self._running:
+            if self.is_running:
+                for record in self._streams():
+                    self._loop.drain(record)
+                return []
+            reports = self.loop.run(self._streams(), progress)
+            self._unmaintained += len(reports)
+            if self._unmaintained >= self.settings.maintain_every:
+                self.maintain()
+            return reports
+
+    def _streams(self) -> list[StreamRecord]:
+        with self.catalog.read() as view:
+            return view.streams()
+
+    def start(self, trigger: str, progress=None) -> None:
+        self.become_writer()
+        if self.is_running:
+            raise SqlError(
+                "the pipeline is running already", hint="db.stop() stops it", code="WEFT_RUNNING"
+            )
+        self.loop.start(self._streams(), trigger, progress)
+        with self.catalog.write() as change:
+            change.set_fact("pipeline", "running")
+
+    def stop(self) -> None:
+        if self._loop is None:
+            return
+        was_started = self._loop.was_started
+        self._loop.stop()
+        if was_started:
+            with self.catalog.write() as change:
+                change.set_fact("pipeline", "stopped")
+            failure, self._loop.failure = self._loop.failure, None
+            if failure is not None:
+                raise failure
+            self.maintain()
+
+    def advance(self, name: str, instant: datetime) -> None:
+        """Heartbeat: rows pushed before it count first, then the clock moves."""
+        ticks = self.become_writer()
+        with self.catalog.read() as view:
+            record = view.find(name)
+            if not isinstance(record, StreamRecord):
+                raise unknown(view, name, "stream", record)
+        if self.is_running:
+            self._loop.drain(record)
+        elif record.definition.source == "push" and self.inbox(record).has_rows():
+            self.loop.run([record], None)
+        with self.lock:
+            from weft.spark.problems import run_problem
+
+            try:
+                self.batches.heartbeat(record, to_micros(instant), ticks.next())
+            except Exception as error:
+                raise run_problem(error, f'heartbeat of stream "{name}"') from error
+
+    def maintain(self) -> None:
+        """Prune, compact and sweep, between batches."""
+        from weft.spark.maintain import Maintainer
+
+        batches = self.batches
+        with self.lock:
+            self._unmaintained = 0
+            Maintainer(
+                batches.spark, self.catalog, self.root, self.plans.by_id, self.settings
+            ).run()
+
+    def close(self) -> None:
+        try:
+            self.stop()
+        finally:
+            if self._batches is not None and self._given_session is None:
+                self._batches.spark.stop()
+            self._batches = self._loop = None
+            self.writer.release()
+            self.catalog.close()

@@ -1,0 +1,62 @@
+"""The plans of all registered queries, made from their statements; no Spark is needed for it."""
+
+from __future__ import annotations
+
+from weft.catalog.records import QueryRecord
+from weft.catalog.store import Catalog, View
+from weft.logical.query import BoundQuery
+from weft.logical.relations import Emit
+from weft.plan.inline import inline_views
+from weft.plan.recompute import RecomputePlan, plan_recompute
+from weft.results.pull import Standing
+from weft.sql.bind import bind
+from weft.sql.parse import parse
+from weft.sql.statements import Select
+
+
+class Plans:
+    """Plans by query id; those asked for are made, those of changed definitions are made anew."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._definitions: dict[int, BoundQuery] = {}
+        self.by_id: dict[int, RecomputePlan] = {}
+
+    def load(self) -> dict[int, RecomputePlan]:
+        """Plan every registered query."""
+        with self._catalog.read() as view:
+            for record in view.queries():
+                self.of(view, record)
+        return self.by_id
+
+    def of(self, view: View, record: QueryRecord) -> RecomputePlan:
+        if record.id not in self.by_id:
+            statement = parse(record.statement)[0]
+            bound = self.bind(view, statement.select, statement.emit)
+            self.add(record, bound, plan_recompute(bound))
+        return self.by_id[record.id]
+
+    def add(self, record: QueryRecord, bound: BoundQuery, plan: RecomputePlan) -> None:
+        self._definitions[record.id] = bound
+        self.by_id[record.id] = plan
+
+    def bind(self, view: View, select: Select, emit: Emit | None) -> BoundQuery:
+        """Bind a select, with the standing queries it reads inlined."""
+        bound = bind(select, Standing(view), emit)
+        return inline_views(bound, lambda name: self._definition(view, name))
+
+    def _definition(self, view: View, name: str) -> BoundQuery:
+        record = view.find(name)
+        self.of(view, record)
+        return self._definitions[record.id]
+
+    def forget(self, record: QueryRecord) -> None:
+        """Drop a plan; plans that had its definition inlined are made anew."""
+        with self._catalog.read() as view:
+            queries = view.queries()
+            kept = {q.id for q in queries if not any(o.startswith("query:") for o in q.reads)}
+            for query_id in [i for i in self.by_id if i not in kept or i == record.id]:
+                self.by_id.pop(query_id)
+                self._definitions.pop(query_id)
+            for query in queries:
+                self.of(view, query)
