@@ -32,7 +32,7 @@ from weft.plan.blocks import (
 if TYPE_CHECKING:
     from weft.plan.recompute import PlannedSource
 
-Names = tuple[str, str]
+Names = tuple[str, ...]  # start, end and, for last-n-rows windows, the number
 
 
 class CannotLift(Exception):
@@ -108,16 +108,16 @@ class _Lifter:
             raise CannotLift("a subquery that aggregates without GROUP BY")
         session = self._session_source(select)
         if session:
-            start, end = self._group_by_session(select, *session)
+            window = self._group_by_session(select, *session)
         else:
             self._join_windows(select, sources)
-            alias, (first, last) = windowed[0]
-            start, end = (exp.column(n, table=alias, quoted=True) for n in (first, last))
-            self._group_by_window(select, start, end)
+            alias, found = windowed[0]
+            window = [exp.column(n, table=alias, quoted=True) for n in found]
+            self._group_by_window(select, window)
         hide_from_stars(select, {alias: list(found) for alias, found in windowed})
-        self._partition_by_window(select, start, end)
+        self._partition_by_window(select, window)
         names = names or self._new_names()
-        for name, column in zip(names, (start, end), strict=True):
+        for name, column in zip(names, window, strict=True):
             select.append("expressions", exp.alias_(column.copy(), name, quoted=True))
         return names
 
@@ -216,24 +216,22 @@ class _Lifter:
             add_condition(join, same)
 
     @staticmethod
-    def _group_by_window(select: exp.Select, start: exp.Column, end: exp.Column) -> None:
+    def _group_by_window(select: exp.Select, window: list[exp.Expression]) -> None:
         if not is_aggregated(select):
             return
         group = select.args.get("group")
         if group is None:
-            select.set("group", exp.Group(expressions=[start.copy(), end.copy()]))
+            select.set("group", exp.Group(expressions=[c.copy() for c in window]))
         elif not group.args.get("all"):
-            group.set("expressions", [*group.expressions, start.copy(), end.copy()])
+            group.set("expressions", [*group.expressions, *(c.copy() for c in window)])
 
     @staticmethod
-    def _partition_by_window(
-        select: exp.Select, start: exp.Expression, end: exp.Expression
-    ) -> None:
+    def _partition_by_window(select: exp.Select, window: list[exp.Expression]) -> None:
         for node in list(own_nodes(select)):
             if isinstance(node, exp.Window) and not node.args.get("alias"):
                 node.set(
                     "partition_by",
-                    [*(node.args.get("partition_by") or []), start.copy(), end.copy()],
+                    [*(node.args.get("partition_by") or []), *(c.copy() for c in window)],
                 )
 
     def _session_source(self, select: exp.Select) -> tuple[exp.Table, PlannedSource] | None:
@@ -245,7 +243,7 @@ class _Lifter:
 
     def _group_by_session(
         self, select: exp.Select, item: exp.Table, planned: PlannedSource
-    ) -> tuple[exp.Expression, exp.Expression]:
+    ) -> list[exp.Expression]:
         """Sessions are per group, so Spark's session_window in GROUP BY makes them."""
         if not select.args.get("group"):
             if not is_aggregated(select):
@@ -273,7 +271,7 @@ class _Lifter:
             which = _is_one_of(node, planned.window)
             if which:
                 node.replace(fields[which - 1].copy())
-        return fields[0], fields[1]
+        return fields
 
     def _is_windowed(self, node: exp.Expression, ctes: dict | None = None) -> bool:
         for table in node.find_all(exp.Table):
@@ -290,7 +288,9 @@ class _Lifter:
 
     def _new_names(self) -> Names:
         self._blocks += 1
-        return f"_weft_start_{self._blocks}", f"_weft_end_{self._blocks}"
+        names = (f"_weft_start_{self._blocks}", f"_weft_end_{self._blocks}")
+        width = max(len(p.window) for p in self._planned.values() if p.window)
+        return names if width == 2 else (*names, f"_weft_number_{self._blocks}")
 
 
 def _is_outermost(select: exp.Select) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 START, END, DIFF, EVALUATION = "_weft_start", "_weft_end", "_weft_diff", "_weft_eval"
+NUMBER = "_weft_number"  # tells last-n-rows windows apart that start and end at the same times
 COUNT = "_weft_count"  # helper names are ours alone: a user's column may be called n or range
 
 
@@ -30,8 +31,7 @@ def current(
     if record.is_append_only:
         return _newest(record, segments, root, None)
     rows = settled(record, segments, root, evaluation)
-    newest = f"SELECT max({END}) FROM rows"
-    return f"WITH rows AS ({rows}) {_select(record, 'rows', f'{END} = ({newest})')}"
+    return f"WITH rows AS ({rows}) {_select(record, 'rows', _is_newest())}"
 
 
 def at_instant(
@@ -50,7 +50,7 @@ def history(record: QueryRecord, segments: list[Segment], root: Path) -> str:
         rows = _scan(record, changes, root)
     else:
         rows = settled(record, segments, root, None)
-    return _select(record, rows, order=[f"{END}", f"{START}"])
+    return _select(record, rows, order=[END, START, NUMBER])
 
 
 def change_log(record: QueryRecord, segments: list[Segment], root: Path, after: int = 0) -> str:
@@ -61,7 +61,7 @@ def change_log(record: QueryRecord, segments: list[Segment], root: Path, after: 
         f"SELECT {stored}, sign({DIFF})::BIGINT AS {DIFF}, {EVALUATION}"
         f" FROM {_relation(_scan(record, changes, root))}, {_times('abs(' + DIFF + ')')} WHERE {EVALUATION} > {after}"
     )
-    keys = [EVALUATION, DIFF, *([END, START] if record.is_per_window else []), stored]
+    keys = [EVALUATION, DIFF, *([END, START, NUMBER] if record.is_per_window else []), stored]
     columns = ", ".join([*_shown(record), DIFF, EVALUATION])
     return f"SELECT {columns} FROM ({log}) ORDER BY {', '.join(keys)}"
 
@@ -97,7 +97,7 @@ def _times(count: str) -> str:
 def stored_columns(record: QueryRecord) -> list[str]:
     names = [c.name for c in record.columns]
     names += [key[0] for key in record.order if key[0] not in names]
-    return names + ([START, END] if record.is_per_window else [])
+    return names + ([START, END, NUMBER] if record.is_per_window else [])
 
 
 def _newest(record: QueryRecord, segments: list[Segment], root: Path, upto: int | None) -> str:
@@ -110,8 +110,14 @@ def _newest(record: QueryRecord, segments: list[Segment], root: Path, upto: int 
         changes = [s for s in changes if s.min_time <= upto]
         bound = f" WHERE {END} <= {duck.instant(upto)}"
     rows = _scan(record, changes, root)
-    newest_end = f"(SELECT max({END}) FROM rows{bound})"
-    return f"WITH rows AS ({rows}) {_select(record, 'rows', f'{END} = {newest_end}')}"
+    return f"WITH rows AS ({rows}) {_select(record, 'rows', _is_newest(bound))}"
+
+
+def _is_newest(bound: str = "") -> str:
+    last = (
+        f"SELECT row({END}, {NUMBER}) FROM rows{bound} ORDER BY {END} DESC, {NUMBER} DESC LIMIT 1"
+    )
+    return f"row({END}, {NUMBER}) = ({last})"
 
 
 def _scan(record: QueryRecord, segments: list[Segment], root: Path) -> str:
@@ -121,7 +127,7 @@ def _scan(record: QueryRecord, segments: list[Segment], root: Path) -> str:
     types |= {key[0]: key[3] for key in record.order if key[0] not in types}
     columns = [f"NULL::{duck_type(t)} AS {duck.name(n)}" for n, t in types.items()]
     columns += [f"NULL::TIMESTAMPTZ AS {n}" for n in (START, END)]
-    columns += [f"NULL::BIGINT AS {n}" for n in (DIFF, EVALUATION)]
+    columns += [f"NULL::BIGINT AS {n}" for n in (NUMBER, DIFF, EVALUATION)]
     return f"SELECT {', '.join(columns)} WHERE false"
 
 

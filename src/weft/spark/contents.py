@@ -6,6 +6,7 @@ Compilers only: DataFrames in, a DataFrame out, no job is run.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -41,6 +42,14 @@ class Due:
     frontier: int | None = None
 
 
+class OneWindow(NamedTuple):
+    """A window by its edges, and by its number where the edges do not tell it apart."""
+
+    start: int
+    end: int
+    number: int
+
+
 class Contents:
     """Opens the sources of one query in one state of the world."""
 
@@ -67,15 +76,18 @@ class Contents:
         horizon = self._horizons.get(planned.source.relation.name.lower())
         if horizon is not None and not isinstance(planned.source.window, Session):
             rows = rows.where(F.col(stored.START) >= instant(horizon))
-        start, end = planned.window
         if not isinstance(planned.source.window, Session):
-            rows = rows.withColumnRenamed(stored.START, start).withColumnRenamed(stored.END, end)
-        return self._show(rows, planned, (start, end))
+            helpers = (stored.START, stored.END, stored.NUMBER)
+            for old, new in zip(helpers, planned.window, strict=False):
+                rows = rows.withColumnRenamed(old, new)
+        return self._show(rows, planned, planned.window)
 
-    def one(self, rows: DataFrame, planned: PlannedSource, start: int, end: int) -> DataFrame:
+    def one(self, rows: DataFrame, planned: PlannedSource, window: OneWindow) -> DataFrame:
         """The rows of exactly one window out of `due`'s."""
-        first, last = planned.window
-        return rows.where((F.col(first) == instant(start)) & (F.col(last) == instant(end)))
+        first, last, *number = planned.window
+        rows = rows.where(F.col(first) == instant(window.start))
+        rows = rows.where(F.col(last) == instant(window.end))
+        return rows.where(F.col(number[0]) == window.number) if number else rows
 
     def _table(self, planned: PlannedSource) -> DataFrame:
         state = self._world.tables[planned.source.relation.name.lower()]
@@ -131,7 +143,7 @@ class Contents:
         return self._world.streams[name].record.pruned_rows
 
     def _show(
-        self, rows: DataFrame, planned: PlannedSource, window: tuple[str, str] | None = None
+        self, rows: DataFrame, planned: PlannedSource, window: tuple[str, ...] | None = None
     ) -> DataFrame:
         relation = planned.source.relation
         columns = [F.col(quote(name)) for name in relation.column_names()]
@@ -191,16 +203,16 @@ def _last_rows(rows: DataFrame, window: LastRows, due: Due, offset: int) -> Data
     slide = window.slide
     first = F.floor((F.col("_weft_n") + slide - 1) / slide).cast("bigint")
     last = F.floor((F.col("_weft_n") + window.count - 1) / slide).cast("bigint")
-    rows = rows.withColumn("_weft_k", F.explode(F.sequence(first, last)))
-    each = Over.partitionBy("_weft_k")
+    rows = rows.withColumn(stored.NUMBER, F.explode(F.sequence(first, last)))
+    each = Over.partitionBy(stored.NUMBER)
     rows = rows.withColumn("_weft_last", F.max("_weft_n").over(each))
     rows = rows.withColumn(stored.START, F.min(TIME).over(each))
     rows = rows.withColumn(stored.END, F.max(TIME).over(each))
-    is_end = F.col("_weft_n") == F.col("_weft_k") * slide
+    is_end = F.col("_weft_n") == F.col(stored.NUMBER) * slide
     rows = rows.withColumn("_weft_end_tick", F.max(F.when(is_end, F.col(TICK))).over(each))
-    rows = rows.where(F.col("_weft_last") == F.col("_weft_k") * slide)  # complete ones only
+    rows = rows.where(F.col("_weft_last") == F.col(stored.NUMBER) * slide)  # complete ones only
     if due.after is not None:
         after = instant(due.after)
         tie = (F.col(stored.END) == after) & (F.col("_weft_end_tick") > due.after_tick)
         rows = rows.where((F.col(stored.END) > after) | tie)
-    return rows.drop("_weft_n", "_weft_k", "_weft_last", "_weft_end_tick")
+    return rows.drop("_weft_n", "_weft_last", "_weft_end_tick")

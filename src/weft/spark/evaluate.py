@@ -17,8 +17,8 @@ from sqlglot import exp
 from weft.logical.windows import Session
 from weft.plan.order import SortKey
 from weft.plan.recompute import PlannedSource, RecomputePlan, Shape
-from weft.spark.contents import Contents, Due
-from weft.spark.rows import END, START, instant, quote
+from weft.spark.contents import Contents, Due, OneWindow
+from weft.spark.rows import END, NUMBER, START, instant, quote
 from weft.spark.world import World
 
 _names = itertools.count()
@@ -56,8 +56,10 @@ class Evaluator:
 
     def _all_windows(self, due: Due) -> DataFrame:
         answer = self._run({p: self._contents.due(p, due) for p in self._plan.sources})
-        start, end = self._plan.output_window
-        answer = answer.withColumnRenamed(start, START).withColumnRenamed(end, END)
+        for old, new in zip(self._plan.output_window, (START, END, NUMBER), strict=False):
+            answer = answer.withColumnRenamed(old, new)
+        if len(self._plan.output_window) < 3:
+            answer = answer.withColumn(NUMBER, F.lit(0).cast("bigint"))
         if isinstance(self._plan.window, Session):
             answer = ending_session(answer, due)
         return limited(answer, self._plan)
@@ -65,25 +67,28 @@ class Evaluator:
     def _each_window(self, due: Due) -> DataFrame | None:
         found = {p: self._contents.due(p, due) for p in self._plan.sources if p.window}
         answers = []
-        for start, end in self.windows_due(found):
-            sources = {p: self._contents.one(rows, p, start, end) for p, rows in found.items()}
+        for window in self.windows_due(found):
+            sources = {p: self._contents.one(rows, p, window) for p, rows in found.items()}
             for planned in self._plan.sources:
                 if planned not in sources:
-                    sources[planned] = self._contents.at(planned, end)
+                    sources[planned] = self._contents.at(planned, window.end)
             answer = ordered(self._run(sources), self._plan.order)
             answer = sliced(answer, self._plan)
-            answers.append(answer.withColumn(START, instant(start)).withColumn(END, instant(end)))
+            answer = answer.withColumn(START, instant(window.start))
+            answer = answer.withColumn(END, instant(window.end))
+            answers.append(answer.withColumn(NUMBER, F.lit(window.number).cast("bigint")))
         return union_all(answers)
 
-    def windows_due(self, found: dict[PlannedSource, DataFrame]) -> list[tuple[int, int]]:
+    def windows_due(self, found: dict[PlannedSource, DataFrame]) -> list[OneWindow]:
         parts = [
             rows.select(
-                F.unix_micros(p.window[0]).alias("s"), F.unix_micros(p.window[1]).alias("e")
+                F.unix_micros(p.window[0]),
+                F.unix_micros(p.window[1]),
+                F.col(p.window[2]) if len(p.window) > 2 else F.lit(0).cast("bigint"),
             )
             for p, rows in found.items()
         ]
-        windows = union_all(parts).distinct().collect()
-        return sorted((row.s, row.e) for row in windows)
+        return sorted(OneWindow(*row) for row in union_all(parts).distinct().collect())
 
     def open_session_start(
         self, after: int | None, frontier: int | None, upto: int | None
@@ -174,7 +179,7 @@ def limited(answer: DataFrame, plan: RecomputePlan) -> DataFrame:
     """ORDER BY … LIMIT … OFFSET, for each window."""
     if plan.limit is None and not plan.offset:
         return answer
-    each = Over.partitionBy(START, END).orderBy(*(sort_columns(plan.order) or [F.lit(1)]))
+    each = Over.partitionBy(START, END, NUMBER).orderBy(*(sort_columns(plan.order) or [F.lit(1)]))
     answer = answer.withColumn("_weft_rn", F.row_number().over(each))
     answer = answer.where(F.col("_weft_rn") > plan.offset)
     if plan.limit is not None:

@@ -14,6 +14,9 @@ from weft.spark.world import QueryState, StreamState, TableState, World
 
 TIME, TICK, ORDER = "_weft_time", "_weft_tick", "_weft_ord"
 START, END, DIFF, EVALUATION = "_weft_start", "_weft_end", "_weft_diff", "_weft_eval"
+NUMBER = (
+    "_weft_number"  # tells last-n-rows windows apart that start and end at the same times; else 0
+)
 FROM, TO, ROW = "_weft_from", "_weft_to", "_weft_row"
 FOREVER = 2**62
 
@@ -102,13 +105,15 @@ def table_now(spark: SparkSession, world: World, state: TableState) -> DataFrame
     return versions.where(F.col(TO) == FOREVER).drop(FROM, TO)
 
 
+WINDOW_COLUMNS = (Column(START, "TIMESTAMP"), Column(END, "TIMESTAMP"), Column(NUMBER, "BIGINT"))
+
+
 def answer_columns(state: QueryState) -> tuple[Column, ...]:
     """The stored columns of an answer: the user's, then sort keys and window helpers."""
     record = state.record
     named = {c.name for c in record.columns}
     keys = tuple(Column(k, t) for k, t in _sort_columns(state) if k not in named)
-    window = (Column(START, "TIMESTAMP"), Column(END, "TIMESTAMP")) if record.is_per_window else ()
-    return record.columns + keys + window
+    return record.columns + keys + (WINDOW_COLUMNS if record.is_per_window else ())
 
 
 def _sort_columns(state: QueryState) -> list[tuple[str, str]]:
@@ -144,7 +149,7 @@ def window_answers(
     if state.record.shows_window:
         rows = rows.withColumn("window_start", F.col(START)).withColumn("window_end", F.col(END))
     rows = rows.withColumn(TICK, F.lit(0).cast("bigint")).withColumn(ORDER, F.lit(0).cast("bigint"))
-    return _between(rows.drop(START, END, DIFF), low, high)
+    return _between(rows.drop(START, END, NUMBER, DIFF), low, high)
 
 
 def settle(log: DataFrame) -> DataFrame:
