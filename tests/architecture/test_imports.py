@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "catalog": {"errors", "logical"},
     "storage": {"errors", "logical", "catalog"},
     "plan": {"errors", "logical"},
-    "results": {"errors", "logical", "catalog", "storage"},
+    "results": {"errors", "logical", "catalog", "storage", "plan"},
     "spark": {"errors", "settings", "logical", "catalog", "storage", "plan"},
     "engine": {"errors", "settings", "logical", "sql", "catalog", "storage", "plan", "results", "spark"},
 }  # fmt: skip

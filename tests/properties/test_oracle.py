@@ -22,7 +22,7 @@ from queries import ABOVE, BELOW, VIEW, Drawn, R, S, T, U, queries
 import weft
 
 EXAMPLES = int(os.environ.get("WEFT_EXAMPLES", "8"))
-BASES = [micros_ * SECOND for micros_ in (1_767_225_600, -30)]  # 2026-01-01, and around the epoch
+BASES = [seconds * SECOND for seconds in (1_767_225_600, -30)]  # 2026-01-01, and around the epoch
 
 keys = st.sampled_from(["a", "b", "", None])
 numbers = st.sampled_from([None, -1, 0, 1, 2, 5])
@@ -185,7 +185,7 @@ class Harness:
                 self.compare(name, "history()", self.model.history(name), rows_of(query.history()))
         for name, stream in self.model.streams.items():
             late = self.db.sql(f"SELECT * FROM {name}.late").drop_columns(["arrived_at"])
-            self.compare(name, "late", [r.values for r in stream.late], rows_of(late))
+            self.compare(name, "late", [plain(r.values) for r in stream.late], rows_of(late))
             rejected = self.db.sql(f"SELECT count(*) AS n FROM {name}.rejected").to_pylist()[0]["n"]
             self.require(name, rejected == stream.rejected, "rejected", rejected)
 
