@@ -10,13 +10,13 @@ from pathlib import Path
 NAMES = ("latency", "pipeline")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="weft bench", description=__doc__)
     parser.add_argument(
         "names", nargs="*", metavar="name", help=f"one of {', '.join(NAMES)}; all if none"
     )
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     unknown = set(arguments.names) - set(NAMES)
     if unknown:
         parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")

@@ -237,6 +237,21 @@ def demo(
     story.run(keep=keep, quick=quick)
 
 
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def bench(ctx: typer.Context) -> None:
+    """Run benchmarks, from a clone of the repository: weft bench latency --json FILE."""
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        from bench.__main__ import main as run_benchmarks
+    except ModuleNotFoundError:
+        raise WeftError(
+            "there are no benchmarks here",
+            hint="run it in a clone of the repository, where the folder bench/ is",
+            code="WEFT_NO_BENCH",
+        ) from None
+    run_benchmarks(ctx.args)
+
+
 @app.command()
 def version() -> None:
     """Say which versions are in use."""
