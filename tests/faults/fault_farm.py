@@ -64,7 +64,8 @@ class Farm:
             assert time.monotonic() < deadline, "a worker's jobs do not end"
             context.cancelAllJobs()
             for query in list(active.values()):
-                query.stop()
+                if query is not None:  # ended meanwhile
+                    query.stop()
             time.sleep(0.01)
 
     def close(self) -> None:

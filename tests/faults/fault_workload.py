@@ -142,11 +142,19 @@ def happened(db, k: int) -> bool:
         found += [n for n in range(k * 10, k * 10 + 10) if n in map(_id_in, rejected)]
         assert sorted(found) in ([], [r["id"] for r in pushed(k)]), f"half a push: {found}"
         return bool(found)
-    if kind == "insert_symbol":
+    if kind in ("insert_symbol", "update_symbol"):
         return bool(len(db.sql(f"SELECT 1 AS x FROM symbols WHERE step = {k}")))
+    if kind == "delete_symbol":
+        return not len(db.sql(f"SELECT 1 AS x FROM symbols WHERE step < {k - 4}"))
     if kind == "set_limit":
         return bool(len(db.sql(f"SELECT 1 AS x FROM limits WHERE step = {k}")))
-    return False  # run, advance, update, delete, replace: doing it again changes nothing
+    if kind == "replace":
+        with db._engine.catalog.read() as view:
+            return f"{k} AS version" in view.find("capped").statement
+    if kind == "advance":
+        clock = next(s.clock for s in db.status().streams if s.name == "trades")
+        return clock is not None and clock >= base(k)
+    return False  # run: doing it again changes nothing
 
 
 def _id_in(raw: str) -> int:

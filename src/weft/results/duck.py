@@ -30,26 +30,31 @@ def cursor() -> duckdb.DuckDBPyConnection:
         return _root.cursor()
 
 
-def fetch(sql: str, using: duckdb.DuckDBPyConnection | None = None) -> pa.Table:
-    """Run a query and return all of its answer."""
+def fetch(
+    sql: str, using: duckdb.DuckDBPyConnection | None = None, read: str = ""
+) -> pa.Table:
+    """Run a query and return all of its answer; `read` is the SQL of the views it uses."""
     connection = using or cursor()
     import duckdb
 
     try:
         return connection.sql(sql).to_arrow_table()
     except duckdb.Error as error:
-        raise reading_problem(error) from error
+        raise reading_problem(error, sql + read) from error
     finally:
         if using is None:
             connection.close()
 
 
-def reading_problem(error: Exception) -> WeftError:
+def reading_problem(error: Exception, read: str) -> WeftError:
+    """An error of DuckDB as Weft's; `read` is the SQL that names the segments."""
     import duckdb
 
     text = str(error).split("\n")[0]
     path = re.search(r"[\"']?(/[^\s\"',]+\.parquet)", str(error))
-    if isinstance(error, duckdb.IOException | duckdb.InvalidInputException) and path:
+    if not (isinstance(error, duckdb.IOException | duckdb.InvalidInputException) and path):
+        path = _unreadable(read)  # some errors do not say which file they met
+    if path:
         is_missing = "No such file" in text or "No files found" in text
         verb = "is missing" if is_missing else "cannot be read"
         return StorageError(
@@ -81,6 +86,18 @@ def literal(value: object) -> str:
     if isinstance(value, datetime):
         return f"TIMESTAMPTZ {text(value.isoformat())}"
     return str(value) if isinstance(value, int | float) else text(str(value))
+
+
+def _unreadable(sql: str) -> re.Match | None:
+    """The first segment in a query's text whose content cannot be read."""
+    import pyarrow.parquet as pq
+
+    for found in re.finditer(r"'(/[^']+\.parquet)'", sql):
+        try:
+            pq.read_table(found.group(1), partitioning=None)
+        except Exception:
+            return found
+    return None
 
 
 def name(identifier: str) -> str:

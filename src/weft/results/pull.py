@@ -82,18 +82,20 @@ def history_columns(record: QueryRecord) -> tuple[Column, ...]:
 def pull(bound: BoundQuery, view: View, root: Path) -> pa.Table:
     """Answer a bound select from the stored segments."""
     connection = duck.cursor()
+    read = ""
     try:
         for source in bound.sources:
             sql = source_sql(source, view, root)
+            read += sql
             connection.execute(
                 f"CREATE OR REPLACE TEMP VIEW {duck.name(source.placeholder)} AS {sql}"
             )
-        return duck.fetch(render(bound.tree), connection)
+        return duck.fetch(render(bound.tree), connection, read)
     except Exception as error:
         import duckdb
 
         if isinstance(error, duckdb.Error):
-            raise duck.reading_problem(error) from error
+            raise duck.reading_problem(error, read) from error
         raise
     finally:
         connection.close()

@@ -29,7 +29,7 @@ from weft.spark.rows import DIFF, END, EVALUATION, TIME
 from weft.spark.sources import HELPERS
 from weft.spark.world import QueryState, World, load_world
 from weft.storage.crash import crash_point
-from weft.storage.files import footer_segment, parquet_files, sync_file
+from weft.storage.files import footer_segment, intact_paths, parquet_files, sync_file
 from weft.storage.sweep import sweep_dropped
 
 DAY = 86_400_000_000
@@ -111,7 +111,7 @@ class Maintainer:
     def _merge(self, record: StreamRecord | QueryRecord, part: str, group: list[Segment]) -> None:
         folder = self._root / _home(record) / f"{group[-1].tick:019d}-merged-{uuid.uuid4().hex[:8]}"
         rows = self._spark.read.schema(_stored_schema(record, self._plans, part)).parquet(
-            *[str(self._root / s.path) for s in group]
+            *intact_paths(self._root, group)
         )
         time = _time_column(record)
         if time is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from weft.catalog.records import QueryRecord, Segment, StreamRecord, TableRecord
 from weft.catalog.store import View
 from weft.plan.recompute import RecomputePlan
+from weft.storage.files import intact_paths
 
 
 @dataclass(slots=True)
@@ -41,7 +42,7 @@ class World:
     queries: dict[str, QueryState] = field(default_factory=dict)
 
     def paths(self, segments: list[Segment]) -> list[str]:
-        return [str(self.root / segment.path) for segment in segments]
+        return intact_paths(self.root, segments)
 
     def clock_of(self, names: set[str]) -> int | None:
         """The clock of a query over several streams is the smallest of theirs."""

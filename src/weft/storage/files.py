@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -46,6 +46,26 @@ def storage_problem(path: Path, error: BaseException) -> StorageError:
         hint="free some disk space or check the permissions, then try again; nothing was lost",
         code="WEFT_STORAGE_WRITE",
     )
+
+
+def intact_paths(root: Path, segments: Iterable[Segment]) -> list[str]:
+    """The files of segments, each of the size that was committed.
+
+    Spark takes an empty file for one without rows, so a lost content would go unnoticed.
+    """
+    found = []
+    for segment in segments:
+        path = root / segment.path
+        size = path.stat().st_size if path.exists() else None
+        if size != segment.bytes:
+            raise StorageError(
+                f"a segment {'is missing' if size is None else 'cannot be read'}: {path}",
+                detail=f"it has {size or 0} bytes, {segment.bytes} were committed",
+                hint="restore the file from a backup and run again; nothing was changed",
+                code="WEFT_FILE_MISSING" if size is None else "WEFT_CORRUPT_SEGMENT",
+            )
+        found.append(str(path))
+    return found
 
 
 def parquet_files(folder: Path) -> Iterator[Path]:
