@@ -30,9 +30,7 @@ def cursor() -> duckdb.DuckDBPyConnection:
         return _root.cursor()
 
 
-def fetch(
-    sql: str, using: duckdb.DuckDBPyConnection | None = None, read: str = ""
-) -> pa.Table:
+def fetch(sql: str, using: duckdb.DuckDBPyConnection | None = None, read: str = "") -> pa.Table:
     """Run a query and return all of its answer; `read` is the SQL of the views it uses."""
     connection = using or cursor()
     import duckdb
