@@ -1,13 +1,13 @@
 -- Alerts: windows that speak before they close. EMIT CHANGES counts every row that has arrived,
 -- and takes back what it said when a later row changes it.
 
--- Many cancellations in one quarter of a day.
+-- Many cancellations in half a day.
 CREATE CONTINUOUS QUERY cancellation_alert AS
 SELECT origin, count(*) AS cancelled
-FROM flights [RANGE 6 HOURS SLIDE 6 HOURS]
+FROM flights [RANGE 12 HOURS SLIDE 12 HOURS]
 WHERE dep_delay IS NULL
 GROUP BY origin
-HAVING count(*) >= 20
+HAVING count(*) >= 30
 EMIT CHANGES;
 
 -- A carrier whose day is falling apart.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -115,24 +113,6 @@ def _comment_above(lines: list[str], index: int) -> str:
     return " ".join(found)
 
 
-@contextmanager
-def quiet_java(console: Console) -> Iterator[None]:
-    """Spark's Java greets on stderr when it starts: keep it in a file, for the worst case."""
-    if not console.is_terminal:
-        yield
-        return
-    with tempfile.NamedTemporaryFile(prefix="weft-spark-", suffix=".log", delete=False) as log:
-        before = os.dup(2)
-        os.dup2(log.fileno(), 2)
-        try:
-            yield
-        finally:
-            os.dup2(before, 2)
-            os.close(before)
-    if not Path(log.name).read_text(errors="replace").strip():
-        Path(log.name).unlink()
-
-
 class Story:
     def __init__(self, db: Database, console: Console, place: Path) -> None:
         self.db, self.console, self.place = db, console, place
@@ -176,7 +156,7 @@ class Story:
         counts = ", ".join(f"{name} {len(rows):,}" for name, rows in tables.items())
         self.say(f"[green]✓[/] 2 streams and 4 tables  [dim]{counts} rows[/]")
         started = time.monotonic()
-        with self.progress("starting Spark", None), quiet_java(self.console):
+        with self.progress("starting Spark", None):
             self.db.spark  # noqa: B018  (starts it)
         self.say(f"[green]✓[/] Spark is up  [dim]{time.monotonic() - started:.1f} s[/]")
         self.register(*FIRST)
@@ -282,7 +262,7 @@ class Story:
         )
         signs = {"insert": "[green]+[/]", "retract": "[red]−[/]"}
         changes = list(self.db.query(name).subscribe())
-        for change in changes[:8]:
+        for change in changes[:10]:
             row = change.row
             self.say(
                 f"{signs[change.kind]} {row['window_start']:%d %b %H:%M} to {row['window_end']:%H:%M}"

@@ -1,0 +1,39 @@
+"""The scripts under examples/ run, and print what they promise."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+PRINTED = {
+    "alerts": """\
+at first:
+  insert   boiler: 3 hot readings, up to 91.0 °C
+after two more readings:
+  retract  boiler: 3 hot readings, up to 91.0 °C
+  insert   boiler: 4 hot readings, up to 93.0 °C
+""",
+    "joining_streams": """\
+at 10:30: paid ['Ada', 'Cem'], unpaid ['Ben']
+at 10:40: paid ['Ada', 'Ben', 'Cem'], unpaid []
+""",
+    "tables_and_time": """\
+one order of 2 at 10.0: [{'name': 'Choclate', 'turnover': 20.0}]
+another after the price has doubled: the first still counts at 10.0: [{'name': 'Choclate', 'turnover': 60.0}]
+the name corrected: all of it is renamed: [{'name': 'Chocolate', 'turnover': 60.0}]
+""",
+}
+
+
+def test_every_example_is_tested() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(PRINTED)
+
+
+@pytest.mark.parametrize("name", sorted(PRINTED))
+def test_example(name: str, tmp_path: Path, spark, capsys: pytest.CaptureFixture[str]) -> None:
+    script = runpy.run_path(str(EXAMPLES / f"{name}.py"))
+    script["main"](tmp_path / "warehouse", spark=spark)
+    assert capsys.readouterr().out == PRINTED[name]
