@@ -83,21 +83,43 @@ class Catalog:
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
         config.set_main_option("path_separator", "os")
-        with self.engine.begin() as connection:
+        with self._writing() as connection:  # one process at a time; the others find it done
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
 
     @contextlib.contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        """A transaction that is a writer's from its first statement on."""
+        with self.engine.connect() as connection:
+            if self.engine.dialect.name == "sqlite":
+                connection = connection.execution_options(begin="BEGIN IMMEDIATE")
+            with connection.begin():
+                if self.engine.dialect.name == "postgresql":
+                    connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext('weft-write'))"))
+                yield connection
+
+    @contextlib.contextmanager
     def read(self) -> Iterator[View]:
         """A consistent view: every look inside sees the same state."""
-        with self.engine.connect() as connection, connection.begin():
-            yield View(connection)
+        try:
+            with self.engine.connect() as connection:
+                if self.engine.dialect.name == "postgresql":  # its default is a new look each time
+                    connection = connection.execution_options(isolation_level="REPEATABLE READ")
+                with connection.begin():
+                    yield View(connection)
+        except sa.exc.OperationalError as error:
+            raise StorageError(
+                "the catalog could not be read",
+                detail=str(error.orig),
+                hint="check that its database is there and lets you in, then try again",
+                code="WEFT_CATALOG_READ",
+            ) from error
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Change]:
         """One transaction. Everything inside happens, or nothing."""
         try:
-            with self.engine.begin() as connection:
+            with self._writing() as connection:
                 yield Change(connection)
         except sa.exc.OperationalError as error:
             raise StorageError(
@@ -115,14 +137,18 @@ def _engine(url: str) -> sa.Engine:
     engine = sa.create_engine(url)
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _on_sqlite_connect)
-        sa.event.listen(engine, "begin", lambda c: c.exec_driver_sql("BEGIN"))
+        sa.event.listen(engine, "begin", _on_sqlite_begin)
     return engine
 
 
 def _on_sqlite_connect(connection, _record) -> None:
     connection.isolation_level = None  # we say BEGIN ourselves, so that reads are snapshots too
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000"):
+    for pragma in ("busy_timeout=10000", "journal_mode=WAL", "synchronous=FULL"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _on_sqlite_begin(connection: sa.Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
 
 
 class View:
