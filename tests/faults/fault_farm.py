@@ -50,7 +50,7 @@ class Farm:
         print(json.dumps(order), file=self._nursery.stdin, flush=True)
         return Worker(int(self._nursery.stdout.readline()), self._nursery, folder / "worker.log")
 
-    def run(self, folder: Path, until: int, timeout: float = 120, **env: str) -> Worker:
+    def run(self, folder: Path, until: int, timeout: float = 300, **env: str) -> Worker:
         worker = self.start(folder, until, **env)
         worker.wait(timeout)
         return worker

@@ -95,7 +95,9 @@ class Catalog:
                 connection = connection.execution_options(begin="BEGIN IMMEDIATE")
             with connection.begin():
                 if self.engine.dialect.name == "postgresql":
-                    connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext('weft-write'))"))
+                    connection.execute(
+                        sa.text("SELECT pg_advisory_xact_lock(hashtext('weft-write'))")
+                    )
                 yield connection
 
     @contextlib.contextmanager
