@@ -67,7 +67,7 @@ def run(
         story.introduce(batches)
         story.set_up()
         for number, batch in enumerate(batches):
-            story.play(number, batch)
+            story.play(number, batch, len(batches))
         story.show_answers()
         story.show_reading()
         story.show_what_was_set_aside()
@@ -140,11 +140,11 @@ class Story:
         self.console.print(Panel(text, title="Weft demo", title_align="left", border_style="cyan"))
 
     @contextmanager
-    def progress(self, what: str, total: int | None) -> Iterator[Any]:
+    def progress(self, what: str, total: int | None, done: int = 0) -> Iterator[Any]:
         columns = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=30)]
         columns += [MofNCompleteColumn()] if total else []
         with Progress(*columns, Elapsed(), console=self.console, transient=True) as bar:
-            task = bar.add_task(what, total=total)
+            task = bar.add_task(what, total=total, completed=done)
             yield lambda text, step=1: bar.update(task, description=text, advance=step)
 
     def set_up(self) -> None:
@@ -175,7 +175,7 @@ class Story:
 
     # the middle
 
-    def play(self, number: int, batch: Batch) -> None:
+    def play(self, number: int, batch: Batch, total: int) -> None:
         self.db.push("flights", batch.flights)
         self.db.push("weather", batch.weather)
         if number == 1:
@@ -183,7 +183,7 @@ class Story:
         reports: list[Any] = []
         started = time.monotonic()
         what = f"[bold]{batch.title}[/]  {len(batch.flights)} departures, {len(batch.weather)} weather reports"
-        with self.progress(what, None):
+        with self.progress(what, total, number):
             self.db.run(progress=reports.append)
         flights = next(r for r in reports if r.stream == "flights")
         set_aside = [f"{flights.late} late"] * (flights.late > 0)
@@ -262,7 +262,7 @@ class Story:
         )
         signs = {"insert": "[green]+[/]", "retract": "[red]−[/]"}
         changes = list(self.db.query(name).subscribe())
-        for change in changes[:10]:
+        for change in changes[:12]:
             row = change.row
             self.say(
                 f"{signs[change.kind]} {row['window_start']:%d %b %H:%M} to {row['window_end']:%H:%M}"
