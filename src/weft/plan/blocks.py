@@ -137,6 +137,13 @@ def is_global_aggregate(select: exp.Select) -> bool:
     return is_aggregated(select) and not select.args.get("group")
 
 
+def keep_rows_only(select: exp.Select) -> None:
+    """Keep groups that have rows: all of them, and no more, whatever the aggregate is over."""
+    having = select.args.get("having")
+    some = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
+    select.set("having", exp.Having(this=exp.and_(having.this, some) if having else some))
+
+
 def alias_of(item: exp.Expression) -> str:
     return item.alias_or_name
 

@@ -35,6 +35,15 @@ if TYPE_CHECKING:
 Names = tuple[str, ...]  # start, end and, for last-n-rows windows, the number
 
 
+def _session_field(name: str) -> exp.Expression:
+    return exp.Dot(this=exp.column("session_window"), expression=exp.to_identifier(name))
+
+
+# The edges of a session. As aggregates, since Spark pushes a condition on the grouping column
+# session_window below the aggregation, where it meets single rows instead of sessions.
+SESSION = (exp.Min(this=_session_field("start")), exp.Max(this=_session_field("end")))
+
+
 class CannotLift(Exception):
     """Why a query runs window by window."""
 
@@ -263,15 +272,11 @@ class _Lifter:
             if not any(isinstance(e, exp.Column) and e.name.lower() == key.lower() for e in kept):
                 raise CannotLift(f'GROUP BY lacks the session key "{key}"')
         group.set("expressions", [*kept, call])
-        fields = [
-            exp.Dot(this=exp.column("session_window"), expression=exp.to_identifier(f))
-            for f in ("start", "end")
-        ]
         for node in list(own_nodes(select)):
             which = _is_one_of(node, planned.window)
             if which:
-                node.replace(fields[which - 1].copy())
-        return fields
+                node.replace(SESSION[which - 1].copy())
+        return [field.copy() for field in SESSION]
 
     def _is_windowed(self, node: exp.Expression, ctes: dict | None = None) -> bool:
         for table in node.find_all(exp.Table):

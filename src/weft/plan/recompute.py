@@ -19,7 +19,7 @@ from weft.logical.query import BoundQuery, Source
 from weft.logical.relations import WINDOW_END, WINDOW_START, Kind
 from weft.logical.windows import LastRows, Session, Window
 from weft.plan.arrival import join_tables_as_of_arrival
-from weft.plan.blocks import hide_from_stars, is_global_aggregate
+from weft.plan.blocks import hide_from_stars, is_global_aggregate, keep_rows_only
 from weft.plan.lift import CannotLift, lift
 from weft.plan.order import SortKey, detach_limit, name_sort_keys
 
@@ -194,9 +194,7 @@ def _skip_empty_windows(tree: exp.Query) -> None:
     elif isinstance(tree, exp.Subquery):
         _skip_empty_windows(tree.this)
     elif isinstance(tree, exp.Select) and is_global_aggregate(tree):
-        having = tree.args.get("having")
-        some = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
-        tree.set("having", exp.Having(this=exp.and_(having.this, some) if having else some))
+        keep_rows_only(tree)
 
 
 def follows_table(plan: RecomputePlan, table: str) -> bool:

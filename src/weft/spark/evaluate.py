@@ -15,6 +15,7 @@ from pyspark.sql.window import Window as Over
 from sqlglot import exp
 
 from weft.logical.windows import Session
+from weft.plan.lift import SESSION
 from weft.plan.order import SortKey
 from weft.plan.recompute import PlannedSource, RecomputePlan, Shape
 from weft.spark.contents import Contents, Due, OneWindow
@@ -140,16 +141,11 @@ def session_blocks(tree: exp.Query) -> list[exp.Select]:
                 block.set(clause, None)
             if not block.args.get("with_") and tree.args.get("with_"):
                 block.set("with_", tree.args["with_"].copy())
-            fields = zip((START, END), ("start", "end"), strict=True)
-            block.set(
-                "expressions", [exp.alias_(_field(f), name, quoted=True) for name, f in fields]
-            )
+            names = zip((START, END), SESSION, strict=True)
+            shown = [exp.alias_(field.copy(), name, quoted=True) for name, field in names]
+            block.set("expressions", shown)
             found.append(block)
     return found
-
-
-def _field(name: str) -> exp.Dot:
-    return exp.Dot(this=exp.column("session_window"), expression=exp.to_identifier(name))
 
 
 def ending_session(answer: DataFrame, due: Due) -> DataFrame:
