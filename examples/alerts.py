@@ -5,12 +5,13 @@ soon as there are three (EMIT CHANGES); a later reading corrects what was said.
 """
 
 import sys
+import tempfile
 
 import weft
 
 
-def main(warehouse="warehouse-alerts", spark=None):
-    with weft.connect(warehouse, spark=spark) as db:
+def main(warehouse=None, spark=None):
+    with weft.connect(warehouse or tempfile.mkdtemp(), spark=spark) as db:
         db.sql("""
             CREATE STREAM readings (sensor STRING, celsius DOUBLE, at TIMESTAMP,
                                     WATERMARK FOR at AS at - INTERVAL 1 MINUTE);

@@ -5,12 +5,13 @@ Both are answers as of the streams' clock, the smaller of the two.
 """
 
 import sys
+import tempfile
 
 import weft
 
 
-def main(warehouse="warehouse-joins", spark=None):
-    with weft.connect(warehouse, spark=spark) as db:
+def main(warehouse=None, spark=None):
+    with weft.connect(warehouse or tempfile.mkdtemp(), spark=spark) as db:
         db.sql("""
             CREATE STREAM orders (id INT, customer STRING, amount DOUBLE, at TIMESTAMP,
                                   WATERMARK FOR at AS at);

@@ -5,12 +5,13 @@ arrived. `products` is RETROACTIVE: a corrected name shows in answers about the 
 """
 
 import sys
+import tempfile
 
 import weft
 
 
-def main(warehouse="warehouse-tables", spark=None):
-    with weft.connect(warehouse, spark=spark) as db:
+def main(warehouse=None, spark=None):
+    with weft.connect(warehouse or tempfile.mkdtemp(), spark=spark) as db:
         db.sql("""
             CREATE STREAM orders (product INT, pieces INT, at TIMESTAMP, WATERMARK FOR at AS at);
             CREATE TABLE prices (product INT, price DOUBLE);
