@@ -21,8 +21,10 @@ from weft.engine import data, registry
 from weft.engine.plans import Plans
 from weft.errors import SqlError
 from weft.logical.relations import Emit, StreamDefinition, TableDefinition
+from weft.logical.windows import microseconds
 from weft.plan.recompute import RecomputePlan, plan_recompute
 from weft.settings import load_settings
+from weft.sql.intervals import interval_from_text
 from weft.sql.statements import CreateQuery, Select
 from weft.storage.inbox import Inbox
 from weft.storage.sweep import sweep_orphans
@@ -198,7 +200,8 @@ class Engine:
             raise SqlError(
                 "the pipeline is running already", hint="db.stop() stops it", code="WEFT_RUNNING"
             )
-        self.loop.start(self._streams(), trigger, progress)
+        every = interval_from_text(trigger)
+        self.loop.start(self._streams(), f"{microseconds(every)} microseconds", progress)
         with self.catalog.write() as change:
             change.set_fact("pipeline", "running")
 

@@ -54,6 +54,8 @@ class Loop:
         self._progress: Progress | None = None
         self.failure: WeftError | None = None
         self._failures: dict[int, WeftError] = {}
+        self._leaving: set[int] = set()  # streams whose query is being stopped
+        self._between: dict[int, list[BatchReport]] = {}  # what sockets brought between runs
 
     @property
     def is_running(self) -> bool:
@@ -95,11 +97,15 @@ class Loop:
     def _run_socket(self, record: StreamRecord, progress: Progress | None, reports: list) -> None:
         """A socket forgets what nobody read, so its query stays alive between runs."""
         if record.id not in self._live:
+            between = self._between[record.id] = []
             self._live[record.id] = self._begin(
-                record, {"processingTime": "100 milliseconds"}, progress, reports
+                record, {"processingTime": "100 milliseconds"}, progress, between
             )
         try:
             self._live[record.id].processAllAvailable()
+            done = self._between[record.id]
+            while done:
+                reports.append(done.pop(0))
         except PySparkException as error:
             self._live.pop(record.id)
             raise self._failures.pop(record.id, None) or run_problem(
@@ -125,9 +131,14 @@ class Loop:
         self._trigger, self._progress = trigger, progress
         self._stopping.clear()
         self.failure = None
-        for record in streams:
-            self._check_checkpoint(record)
-            self.add(record)
+        try:
+            for record in streams:
+                self._check_checkpoint(record)
+                self.remove(record)  # a socket's query may live since a run
+                self.add(record)
+        except Exception:
+            self.stop()
+            raise
         self._gatherer = threading.Thread(target=self._gather, name="weft-inbox", daemon=True)
         self._gatherer.start()
 
@@ -141,7 +152,9 @@ class Loop:
         query = self._live.pop(record.id, None)
         self._records.pop(record.id, None)
         if query is not None:
+            self._leaving.add(record.id)
             query.stop()
+            self._leaving.discard(record.id)
 
     def drain(self, record: StreamRecord) -> None:
         """Process what was pushed so far, while the pipeline runs."""
@@ -162,7 +175,8 @@ class Loop:
         self._records.clear()
 
     def _stop_one(self, query: StreamingQuery) -> None:
-        # Spark's stop() interrupts a running batch; holding the lock means that none is running
+        # Spark's stop() interrupts a running batch; holding the lock means that none is running,
+        # and a batch that waits for the lock gives up by itself (see _take_turn)
         with self._lock:
             query.stop()
 
@@ -207,10 +221,11 @@ class Loop:
 
         def on_batch(frame: DataFrame, batch_id: int) -> None:
             try:
-                with self._lock:
-                    if self._stopping.is_set():  # stopped while this batch waited for its turn
-                        raise InterruptedError("the pipeline is stopping")
+                self._take_turn(record)
+                try:
                     report = self._apply(record, frame, batch_id, files)
+                finally:
+                    self._lock.release()
             except InterruptedError:
                 raise
             except Exception as error:
@@ -221,6 +236,17 @@ class Loop:
             self._after(record, report, progress, reports)
 
         return on_batch
+
+    def _take_turn(self, record: StreamRecord) -> None:
+        """Wait for the lock, but not when the one who holds it is waiting for this batch to end."""
+        while True:
+            has_lock = self._lock.acquire(timeout=0.05)
+            if self._stopping.is_set() or record.id in self._leaving:
+                if has_lock:
+                    self._lock.release()
+                raise InterruptedError("the pipeline is stopping")
+            if has_lock:
+                return
 
     def _apply(
         self, record: StreamRecord, frame: DataFrame, batch_id: int, files: FileBatches | None

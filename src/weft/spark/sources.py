@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -42,7 +43,7 @@ def open_source(spark: SparkSession, record: StreamRecord, inbox: Path) -> DataF
         if definition.source == "files":
             return _files(spark, definition)
         return _other(spark, definition)
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:  # an unknown format comes as the latter
         raise missing_connector(error, definition.source) or SourceError(
             f'stream "{definition.name}" cannot be read',
             detail=str(error).split("\n")[0],
