@@ -18,7 +18,7 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Short runs end before the JVM's second compiler pays; long-running pipelines keep it.
-demo test: export WEFT_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1
+demo test: export WEFT_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m
 
 demo: $(READY) java  ## the main job on the embedded default; ends by itself
 	@$(BIN)/weft demo $(DEMO_ARGS)

@@ -2,7 +2,7 @@
 
 A *tick* is the position of an event in the order in which this warehouse saw things happen:
 pushes, batches, changes of tables, registrations. It is what "before" and "after" mean for
-non-retroactive tables (UPA §4.1) and for stream-prefix consistency (PSoup §3.4).
+non-retroactive tables (UPA §4.1) and for stream-prefix consistency (PSoup §4.1).
 """
 
 from __future__ import annotations

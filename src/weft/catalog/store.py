@@ -3,7 +3,7 @@
 A file that no row of `segments` names does not exist, whatever the folder holds. So a batch writes
 its files first and commits everything (segments, clock, progress, results) in one transaction:
 a crash before it leaves only orphans, which the next start sweeps; a crash after it leaves nothing
-to do. Source: the design's section 5; PSoup §3.4 (prefix consistency).
+to do. Source: the design's section 5; PSoup §4.1 (prefix consistency).
 """
 
 from __future__ import annotations

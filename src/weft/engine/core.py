@@ -53,6 +53,7 @@ class Engine:
         self.plans = Plans(self.catalog)
         self.lock = threading.RLock()
         self._given_session = session
+        self._session = None
         self._running = threading.Lock()
         self._ticks: Ticks | None = None
         self._batches = None
@@ -89,21 +90,24 @@ class Engine:
 
     @property
     def spark(self):
-        """The Spark session, started when it is first needed."""
-        return self.batches.spark
+        """The Spark session, started when it is first needed; readers may have one too."""
+        with self.lock:
+            if self._session is None:
+                from weft.spark.session import prepare, start_session
+
+                self._session = self._given_session or start_session(self.root, self.settings)
+                prepare(self._session)
+            return self._session
 
     @property
     def batches(self):
         with self.lock:
             if self._batches is None:
                 from weft.spark.batch import Batches
-                from weft.spark.session import prepare, start_session
 
                 self.become_writer()
-                session = self._given_session or start_session(self.root, self.settings)
-                prepare(session)
                 self._batches = Batches(
-                    session, self.catalog, self.root, self.plans.load(), self.settings.parallel
+                    self.spark, self.catalog, self.root, self.plans.load(), self.settings.parallel
                 )
             return self._batches
 
@@ -252,8 +256,10 @@ class Engine:
         try:
             self.stop()
         finally:
-            if self._batches is not None and self._given_session is None:
-                self._batches.spark.stop()
-            self._batches = self._loop = None
+            if self._session is not None and self._given_session is None:
+                from weft.spark.session import release_session
+
+                release_session(self._session)
+            self._session = self._batches = self._loop = None
             self.writer.release()
             self.catalog.close()

@@ -4,7 +4,7 @@ Two families. A *per-window* query emits one answer for each window when the clo
 end (hopping, cumulating, session, last-n-rows with a slide). A *standing* query has one answer,
 the rows valid now (sliding, last n rows, landmark, snapshot, whole stream).
 
-Source: PSoup §2 (snapshot, landmark, sliding), UPA §2.1 (sliding: a row is valid in
+Source: PSoup §1.1 (snapshot, landmark, sliding), UPA §2.1 (sliding: a row is valid in
 [ts, ts + length)), Weave Share §3 (hopping).
 """
 

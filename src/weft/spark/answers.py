@@ -7,6 +7,7 @@ answer is kept as its changes: the new answer minus the old one, row by row with
 
 from __future__ import annotations
 
+import shutil
 import time
 import uuid
 from dataclasses import dataclass
@@ -242,4 +243,6 @@ class _Evaluation:
             )
             if segment.rows:
                 found.append(segment)
+        if not found:
+            shutil.rmtree(folder)  # nothing changed: leave no litter for the next sweep
         return found

@@ -11,7 +11,7 @@ A batch goes through these steps; after a crash in any of them the next start co
     6. delete consumed inbox files           repeated at start: the commit says what was consumed
 
 Registrations, heartbeats and table changes go through the same commit, between batches, so answers
-are always those of a prefix of the data and of the registrations (PSoup §3.4).
+are always those of a prefix of the data and of the registrations (PSoup §4.1).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,9 +40,14 @@ REQUIRED = {
 }
 
 
+_sharing = threading.Lock()
+_users: dict[str, int] = {}  # how many warehouses use the session that Weft started
+
+
 def start_session(warehouse: Path, settings: Settings | None = None):
     """Start Spark in this process: local[*] unless WEFT_MASTER says otherwise."""
     check_java()
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     knobs = settings or load_settings()
@@ -54,11 +60,30 @@ def start_session(warehouse: Path, settings: Settings | None = None):
         options["spark.jars"] = knobs.spark_jars
     for key, value in options.items():
         builder = builder.config(key, value)
-    with stderr_to(warehouse / "spark.log"):
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("ERROR")
+    with _sharing:
+        is_new = (
+            SparkSession.getActiveSession() is None and SparkContext._active_spark_context is None
+        )
+        with stderr_to(warehouse / "spark.log"):
+            session = builder.getOrCreate()
+        if is_new:
+            session.sparkContext.setLogLevel("ERROR")
+            _users["ours"] = 0
+        if "ours" in _users:
+            _users["ours"] += 1
     quieten()
     return session
+
+
+def release_session(session) -> None:
+    """Stop the embedded Spark when the last warehouse that uses it closes; never somebody else's."""
+    with _sharing:
+        if "ours" not in _users:
+            return
+        _users["ours"] -= 1
+        if _users["ours"] == 0:
+            _users.clear()
+            session.stop()
 
 
 @contextlib.contextmanager

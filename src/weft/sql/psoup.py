@@ -1,6 +1,6 @@
 """PSoup's whole-query window: SELECT … BEGIN NOW - 10 MINUTES END NOW.
 
-Source: PSoup §2. Both ends fixed: a snapshot; a fixed begin and END NOW: a landmark; both relative
+Source: PSoup §1.1. Both ends fixed: a snapshot; a fixed begin and END NOW: a landmark; both relative
 to NOW: sliding, with END NOW - lag as the lag.
 """
 
