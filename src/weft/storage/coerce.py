@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import InputError, UnknownName, did_you_mean
@@ -114,12 +115,23 @@ def _array(values: list, target: pa.DataType | None) -> pa.Array:
         TypeError,
         ValueError,
     )
-    for kind in (target, None):
+    # pyarrow would cut 1.5 to 1 and take any number for microseconds; such values are cast below,
+    # where they are found not to fit
+    is_whole = target is None or not any(_is_cut(value, target) for value in values)
+    for kind in (target, None) if is_whole else (None,):
         try:
             return pa.array(values, type=kind)
         except problems:
             continue
     return pa.array([_text(value) for value in values])
+
+
+def _is_cut(value: Any, target: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    if not isinstance(value, int | float | Decimal):
+        return False
+    return pa.types.is_temporal(target) or (pa.types.is_integer(target) and value % 1 != 0)
 
 
 def _text(value: Any) -> str | None:
@@ -187,6 +199,8 @@ def _try_cast(piece: pa.ChunkedArray, target: pa.DataType) -> pa.Array | None:
             return piece.cast(target, safe=False)  # nanoseconds lose what a microsecond cannot hold
         if pa.types.is_timestamp(target) and _is_text(piece.type):
             return _parse_instants(piece, target)
+        if _is_number(piece.type) and pa.types.is_temporal(target):
+            return None  # seconds, milliseconds, microseconds: nobody can tell
         if _is_number(piece.type) and (pa.types.is_string(target) or pa.types.is_boolean(target)):
             return piece.cast(target) if pa.types.is_string(target) else None
         return piece.cast(target)
