@@ -16,7 +16,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
-from oracle import SECOND, Model, Stream, Table, difference, iso, micros, plain
+from oracle import SECOND, Model, Stream, Table, difference, iso, micros, plain, run_sql
 from queries import ABOVE, BELOW, VIEW, Drawn, R, S, T, U, queries
 
 import weft
@@ -209,6 +209,21 @@ class Harness:
                 wanted = [(c.kind, plain(c.row.values()), c.token) for c in changes[at + 1 :]]
                 self.require(name, rest == wanted, f"resumes wrongly after change {at}", rest)
 
+    def check_past(self) -> None:
+        """A standing answer at an earlier instant is that of the contents then."""
+        for name, registered in self.model.queries.items():
+            query, clock = registered.query, self.model.clock(registered.query)
+            if query.is_per_window or clock is None or " u AS " in self.texts[name]:
+                continue
+            then = clock - 4 * SECOND
+            try:
+                actual = rows_of(self.db.query(name).results(at=iso(then)))
+            except weft.StorageError as error:
+                self.require(name, error.code == "WEFT_NOT_RETAINED", str(error), None)
+                continue
+            expected = run_sql(self.model.standing_sql(registered, then))
+            self.compare(name, f"results(at={iso(then)!r})", expected, actual)
+
     def compare(self, name: str, what: str, expected: list, actual: list) -> None:
         found = difference(expected, actual)
         self.require(name, not found, f"{what} differs: {found}", actual)
@@ -253,6 +268,7 @@ def play(scenario: dict, harness: Harness) -> None:
             harness.reopen()
             harness.check()
     harness.check_changes()
+    harness.check_past()
 
 
 def do(op: tuple, harness: Harness, live: list[str]) -> None:
