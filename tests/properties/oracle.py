@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import lru_cache
 
 import duckdb
 
@@ -373,14 +372,9 @@ def literal(value: object, kind: str) -> str:
     return f"({value})::{kind}"
 
 
-@lru_cache(maxsize=1)
-def engine() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(":memory:")
-
-
 def run_sql(sql: str) -> list[tuple]:
-    cursor = engine().execute(sql)
-    return [plain(row) for row in cursor.fetchall()]
+    with duckdb.connect(":memory:") as engine:
+        return [plain(row) for row in engine.execute(sql).fetchall()]
 
 
 def plain(row: Iterable) -> tuple:
