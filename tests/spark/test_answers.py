@@ -105,6 +105,19 @@ def test_a_replaced_query_reaches_those_that_read_it(db, create) -> None:
     assert values(above.results()) == [(1,)]
 
 
+def test_a_retroactive_change_goes_all_the_way_up(db, create) -> None:
+    db.sql(
+        f"{STREAM}; CREATE TABLE u (k STRING, lim INT) RETROACTIVE; INSERT INTO u VALUES ('a', 1)"
+    )
+    create("w", f"SELECT s.k, u.lim FROM s {MINUTE} JOIN u ON s.k = u.k EMIT CHANGES")
+    above = create("above", "SELECT k, lim FROM w [RANGE 1 HOUR]")
+    db.push("s", [row("a", 9, 1), row("z", 0, 90)])
+    db.run()
+    assert values(above.results()) == [("a", 1)]
+    db.sql("UPDATE u SET lim = 5")
+    assert values(above.results()) == [("a", 5)]
+
+
 # queries that fail, and statements that are refused
 
 
@@ -205,6 +218,12 @@ def test_a_new_query_sees_what_is_retained_and_no_more(tmp_path, spark) -> None:
         db.run()
         late = db.sql("CREATE CONTINUOUS QUERY late AS SELECT count(*) AS n FROM s")
         tumbling = db.sql(f"CREATE CONTINUOUS QUERY w AS SELECT sum(v) AS t FROM s {MINUTE}")
+        db.sql("CREATE STREAM r (k STRING, w INT, ts TIMESTAMP, WATERMARK FOR ts AS ts)")
+        db.push("r", [{"k": "a", "w": 7, "ts": at(s)} for s in (1, 200)])
+        db.run()
+        full = f"SELECT a.v, b.w FROM s {MINUTE} a FULL JOIN r {MINUTE} b ON a.k = b.k"
+        both = db.sql(f"CREATE CONTINUOUS QUERY both AS {full}")
+        assert len(both.history()) == 0  # s was not seen whole in r's first minute
         assert values(early.results()) == [(3,)]
         assert values(late.results()) == [(2,)]
         db.push("s", [row("a", 4, 200)])

@@ -225,6 +225,7 @@ def test_rate(db) -> None:
     deadline = time.monotonic() + 60
     while query.results().column("n").to_pylist() in ([], [0]) and time.monotonic() < deadline:
         time.sleep(0.2)
+    db.run()  # does not wait for a source that never ends
     db.stop()
     assert query.results().column("n").to_pylist()[0] > 0
 

@@ -162,7 +162,9 @@ class Batches:
         touched = {
             folded for folded, state in world.queries.items() if follows_table(state.plan, name)
         }
-        outcomes = self._evaluate(world, affected(world, set(), touched), tick, touched)
+        levels = affected(world, set(), touched)
+        forced = {name for level in levels for name in level}  # also those that read the readers
+        outcomes = self._evaluate(world, levels, tick, forced)
         crash_point("table.results-written")
         with self._catalog.write() as change:
             commit(change)

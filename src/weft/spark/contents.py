@@ -73,7 +73,7 @@ class Contents:
         rows = assign(
             self._rows_for(planned, due), planned.source.window, due, self._offset(planned)
         )
-        horizon = self._horizons.get(planned.source.relation.name.lower())
+        horizon = max(self._horizons.values(), default=None)  # whole in every stream, or not at all
         if horizon is not None and not isinstance(planned.source.window, Session):
             rows = rows.where(F.col(stored.START) >= instant(horizon))
         if not isinstance(planned.source.window, Session):

@@ -157,9 +157,12 @@ class Loop:
             self._leaving.discard(record.id)
 
     def drain(self, record: StreamRecord) -> None:
-        """Process what was pushed so far, while the pipeline runs."""
+        """Process what was pushed or dropped in as a file so far, while the pipeline runs.
+
+        Other sources may never be done, and waiting for them would take as long.
+        """
         query = self._live.get(record.id)
-        if query is not None:
+        if query is not None and record.definition.source in ("push", "files"):
             self.inbox(record).gather()
             query.processAllAvailable()
 
