@@ -84,3 +84,17 @@ def test_a_bad_trigger_is_refused(db) -> None:
     assert not db.is_running
     db.push("s", [row(1)])
     assert db.run().rows == 1
+
+
+def test_a_kill_while_spark_planned_its_first_batch_is_survived(db):
+    """Spark leaves a half-written offset, and refuses such a folder by itself."""
+    db.sql("CREATE STREAM first (v INT, ts TIMESTAMP, WATERMARK FOR ts AS ts)")
+    total = db.sql("CREATE CONTINUOUS QUERY first_total AS SELECT sum(v) AS n FROM first")
+    with db._engine.catalog.read() as view:
+        folder = db._engine.root / "checkpoints" / str(view.find("first").id)
+    (folder / "offsets").mkdir(parents=True)
+    (folder / "offsets" / ".0.6c1b.tmp").write_text("v1")
+    (folder / "metadata").write_text('{"id":"6935807f-b756-43d7-ab15-e4310841fcae"}')
+    db.push("first", [{"v": 1, "ts": "2026-01-01T00:00:00Z"}])
+    db.run()
+    assert total.results().to_pylist() == [{"n": 1}]

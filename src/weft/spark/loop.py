@@ -6,6 +6,7 @@ Batches of different streams are applied one at a time, so a batch sees a settle
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -164,7 +165,10 @@ class Loop:
         query = self._live.get(record.id)
         if query is not None and record.definition.source in ("push", "files"):
             self.inbox(record).gather()
-            query.processAllAvailable()
+            try:
+                query.processAllAvailable()
+            except PySparkException as error:
+                raise self._failures.get(record.id) or self._problem(error, record) from error
 
     def stop(self) -> None:
         """Stop in good order: the batch in hand is finished, nothing new begins."""
@@ -295,11 +299,19 @@ class Loop:
         return self._root / "checkpoints" / str(record.id)
 
     def _check_checkpoint(self, record: StreamRecord) -> None:
+        """See that Spark's progress and the catalog's fit, before a query starts."""
         folder = self._checkpoint(record)
-        if record.batch_id >= 0 and not (folder / "offsets").exists():
-            raise StorageError(
-                f'the progress of stream "{record.name}" is missing: {folder}',
-                detail=f"batch {record.batch_id} is committed, but Spark no longer knows how far it read",
-                hint="restore the folder from a backup; starting without it would skip or repeat rows",
-                code="WEFT_CHECKPOINT_MISSING",
-            )
+        offsets = folder / "offsets"
+        if offsets.exists() and any(path.name.isdigit() for path in offsets.iterdir()):
+            return
+        if record.batch_id < 0:
+            # killed while Spark planned its very first batch: only a half-written file is there,
+            # which Spark refuses; no batch was planned, so nothing is lost by starting over
+            shutil.rmtree(folder, ignore_errors=True)
+            return
+        raise StorageError(
+            f'the progress of stream "{record.name}" is missing: {folder}',
+            detail=f"batch {record.batch_id} is committed, but Spark no longer knows how far it read",
+            hint="restore the folder from a backup; starting without it would skip or repeat rows",
+            code="WEFT_CHECKPOINT_MISSING",
+        )
