@@ -60,7 +60,7 @@ def explain_select(engine: Engine, view: View, select: Select, emit: Emit | None
 def _explain(
     view: View, name: str | None, plan: RecomputePlan, emits: str | None, record: QueryRecord | None
 ) -> Explanation:
-    pattern, why = pattern_of(plan)
+    pattern, why = pattern_of(plan, emits == "changes")
     return Explanation(
         name=name,
         strategy=f"recompute, {plan.shape}",

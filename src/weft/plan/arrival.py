@@ -7,8 +7,9 @@ For a result made of several streams' rows the arrival is that of the last of th
 
 Source: UPA §4.1 and Definition 2: a result generated at t.ts reflects NRR(t.ts).
 Differs: the paper lets only joins read tables. Here IN, EXISTS and scalar subqueries over a table
-follow the arrival of the outer row too; a table that meets no stream (alone in a UNION branch, or
-beside an aggregate of a set operation) is read as it is at the evaluation.
+follow the arrival of the outer row too; a table that meets no stream (alone in a UNION branch, say)
+is read as it is at the evaluation; a join with the rows of a DISTINCT or a set operation over a
+stream is refused, because such a row has no one arrival.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class _Rewriter:
     def __init__(self, planned: dict[str, PlannedSource]) -> None:
         self._planned = planned
         self._names = 0
+        self._lossy: set[str] = set()  # CTEs over a stream whose rows have no one arrival
 
     def query(
         self, query: exp.Query, ctes: dict[str, str | None], outer: list[exp.Column]
@@ -58,6 +60,8 @@ class _Rewriter:
             ctes = dict(ctes)
             for cte in clause.expressions:
                 ctes[cte.alias.lower()] = self._cte(cte, ctes, outer)
+                if ctes[cte.alias.lower()] is None and self._reads_stream([(cte.this, None)]):
+                    self._lossy.add(cte.alias.lower())
         if isinstance(query, exp.Select):
             return self._select(query, ctes, outer)
         for side in (query.this, query.args.get("expression")):
@@ -118,6 +122,8 @@ class _Rewriter:
     ) -> list[str]:
         """Let a table's occurrence show only the versions current at the arrival."""
         own = [column for _, column in carriers] or outer
+        if not own and self._reads_stream(items):
+            raise _no_arrival(self._planned[item.name])
         if not own:
             return []  # meets no stream: read as it is at the evaluation
         names = (self._new_name("from"), self._new_name("to"))
@@ -134,6 +140,14 @@ class _Rewriter:
         else:
             add_condition(join, condition)
         return list(names)
+
+    def _reads_stream(self, items: list) -> bool:
+        """Whether rows of a stream come in without their arrival: from DISTINCT or a set operation."""
+        tables = [t for item, _ in items for t in item.find_all(exp.Table)]
+        if any(t.name.lower() in self._lossy for t in tables):
+            return True
+        found = (self._planned.get(t.name) for t in tables)
+        return any(p and p.source.relation.kind is Kind.STREAM for p in found)
 
     @staticmethod
     def _is_preserved(index: int, items: list) -> bool:
@@ -217,6 +231,16 @@ def _preserved(planned: PlannedSource) -> Unsupported:
         detail="its rows have no arrival to be looked up at",
         hint="turn the join around so that the stream is kept, or declare the table RETROACTIVE",
         code="WEFT_TABLE_PRESERVED",
+    )
+
+
+def _no_arrival(planned: PlannedSource) -> Unsupported:
+    name = planned.source.relation.name
+    return Unsupported(
+        f'the non-retroactive table "{name}" is joined with rows that have lost their arrival',
+        detail="DISTINCT, UNION, INTERSECT and EXCEPT make one row of several, which arrived at different times",
+        hint="join the table inside, before DISTINCT or UNION, or declare the table RETROACTIVE",
+        code="WEFT_NO_ARRIVAL",
     )
 
 

@@ -30,10 +30,14 @@ class Pattern(IntEnum):
 Found = tuple[Pattern, str]
 
 
-def pattern_of(plan: RecomputePlan) -> Found:
+def pattern_of(plan: RecomputePlan, emits_changes: bool = False) -> Found:
     """The pattern of the answer, and the operator that decides it."""
+    if plan.is_per_window and emits_changes:
+        return Pattern.WEAK, "a window's rows are replaced when it changes (rule 4)"
     if plan.is_per_window:
         return Pattern.MONOTONIC, "a closed window does not change"
+    if not any(p.source.relation.time_column for p in plan.sources):
+        return Pattern.STRICT, "its tables may change at any time"
     return _query(plan.tree, {p.source.placeholder: p for p in plan.sources}, {})
 
 
