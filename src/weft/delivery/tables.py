@@ -7,7 +7,7 @@ answers are cut to a number of rows and wide ones to the columns that fit, and b
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -40,12 +40,24 @@ def draw(
     console.print(footer, soft_wrap=True)
 
 
+def python_values(values: pa.ChunkedArray) -> list[Any]:
+    """A column as Python values. Instants by arithmetic: pyarrow would import pandas for them."""
+    import pyarrow as pa
+
+    if not pa.types.is_timestamp(values.type):
+        return values.to_pylist()
+    zone = UTC if values.type.tz else None
+    start = datetime(1970, 1, 1, tzinfo=zone)
+    micros = values.cast(pa.timestamp("us", tz=values.type.tz), safe=False).cast(pa.int64())
+    return [None if m is None else start + timedelta(microseconds=m) for m in micros.to_pylist()]
+
+
 class Column:
     """A column's cells as text, and how wide they are."""
 
     def __init__(self, name: str, values: pa.ChunkedArray) -> None:
         self.name = printable(name)
-        cells = values.to_pylist()
+        cells = python_values(values)
         show = _formatter(cells)
         self.cells = [NULL_CELL if cell is None else Text(show(cell)) for cell in cells]
         self.width = max([cell_len(self.name), *(cell.cell_len for cell in self.cells)])
