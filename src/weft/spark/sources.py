@@ -30,7 +30,6 @@ HELPERS = (
     Column(REASON, "STRING"),
 )
 OURS = {"source", "path", "format"}  # options that are Weft's, not the source's
-FILES_PER_BATCH = "64"
 ANY_AGE = "36500d"  # Spark would pass over files a week older than the newest it has seen
 
 
@@ -52,9 +51,10 @@ def open_source(spark: SparkSession, record: StreamRecord, inbox: Path) -> DataF
 
 
 def _pushed(spark: SparkSession, definition: StreamDefinition, inbox: Path) -> DataFrame:
+    """The gathered pushes. A batch takes all that are ready: Spark orders files by the wall clock,
+    which may jump, and what is older than the newest committed push is deleted."""
     reader = spark.readStream.schema(struct_of(definition.columns + HELPERS))
-    reader = reader.option("maxFilesPerTrigger", FILES_PER_BATCH).option("maxFileAge", ANY_AGE)
-    return reader.parquet(str(inbox))
+    return reader.option("maxFileAge", ANY_AGE).parquet(str(inbox))
 
 
 def file_reader(reader, definition: StreamDefinition):
