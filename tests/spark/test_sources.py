@@ -251,29 +251,6 @@ def test_an_unknown_column_or_format_of_a_source(db) -> None:
     assert missing.value.code == "WEFT_NO_CONNECTOR"
 
 
-def test_kafka_without_its_jar_says_what_to_do(db) -> None:
-    if os.environ.get("WEFT_SPARK_JARS"):
-        pytest.skip("connectors are on the class path")
-    db.sql("CREATE STREAM s (a INT) WITH (source = 'kafka', `kafka.bootstrap.servers` = 'localhost:9', subscribe = 't')")  # fmt: skip
-    with pytest.raises(SourceError) as missing:
-        db.run()
-    assert missing.value.code == "WEFT_NO_CONNECTOR"
-    assert "spark-sql-kafka" in missing.value.hint
-    assert "WEFT_SPARK_JARS" in missing.value.hint
-
-
-def test_kafka(db) -> None:
-    """With a real broker: WEFT_SPARK_JARS has the connector, WEFT_KAFKA is host:port of a broker
-    whose topic weft-test holds the message {"k": "a", "v": 1, "ts": "2026-01-01T00:00:01Z"}."""
-    broker = os.environ.get("WEFT_KAFKA")
-    if not broker or not os.environ.get("WEFT_SPARK_JARS"):
-        pytest.skip("no Kafka: set WEFT_KAFKA and WEFT_SPARK_JARS")
-    db.sql(f"CREATE STREAM s ({COLUMNS}) WITH (source = 'kafka', `kafka.bootstrap.servers` = '{broker}', subscribe = 'weft-test', startingOffsets = 'earliest')")  # fmt: skip
-    query = db.sql("CREATE CONTINUOUS QUERY q AS SELECT k FROM s")
-    db.run()
-    assert "a" in keys(query)
-
-
 class Server:
     """A line server on a local port: keeps what it is told, and sends it to whoever connects."""
 
