@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from weft.catalog.change import Change
 from weft.catalog.records import QueryRecord, StreamRecord, TableRecord
-from weft.catalog.store import Change, Record, View
+from weft.catalog.view import Record, View
 from weft.errors import NameTaken, SqlError, UnknownName, did_you_mean
 
 CREATE_WORDS = {"query": "CONTINUOUS QUERY", "stream": "STREAM", "table": "TABLE"}

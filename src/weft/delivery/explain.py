@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from weft.catalog.records import QueryRecord, StreamRecord, TableRecord
-from weft.catalog.store import View
+from weft.catalog.view import View
 from weft.engine import Engine
 from weft.errors import SqlError
 from weft.logical.relations import Emit, Kind

@@ -16,7 +16,8 @@ from typing import Any
 from weft.catalog.lock import WriterLock
 from weft.catalog.records import QueryRecord, StreamRecord, TableRecord, to_micros
 from weft.catalog.rules import unknown
-from weft.catalog.store import Catalog, View
+from weft.catalog.store import Catalog
+from weft.catalog.view import View
 from weft.engine import data, registry
 from weft.engine.plans import Plans
 from weft.errors import SqlError

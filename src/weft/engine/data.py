@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from weft.catalog.change import Change
 from weft.catalog.records import StreamRecord, TableRecord
 from weft.catalog.rules import unknown
-from weft.catalog.store import Change
 from weft.errors import SqlError
 from weft.plan.recompute import follows_table
 from weft.results.tables import TableChange, TableWriter

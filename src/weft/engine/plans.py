@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from weft.catalog.records import QueryRecord
-from weft.catalog.store import Catalog, View
+from weft.catalog.store import Catalog
+from weft.catalog.view import View
 from weft.logical.query import BoundQuery
 from weft.logical.relations import Emit
 from weft.plan.inline import inline_views

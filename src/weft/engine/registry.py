@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from weft.catalog.change import Change
 from weft.catalog.records import QueryRecord, StreamRecord
 from weft.catalog.rules import (
     free_name,
@@ -18,7 +19,7 @@ from weft.catalog.rules import (
     taken,
     unknown,
 )
-from weft.catalog.store import Change, View
+from weft.catalog.view import View
 from weft.errors import SqlError
 from weft.logical.query import BoundQuery
 from weft.logical.relations import StreamDefinition, TableDefinition

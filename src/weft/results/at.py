@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlglot import exp
 
 from weft.catalog.records import QueryRecord, StreamRecord, TableRecord, to_instant
-from weft.catalog.store import View
+from weft.catalog.view import View
 from weft.errors import StorageError
 from weft.logical.relations import ARRIVAL
 from weft.logical.windows import LastRows, bounds, instant

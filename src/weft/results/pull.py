@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from weft.catalog.records import QueryRecord, Segment, StreamRecord, TableRecord
-from weft.catalog.store import View
+from weft.catalog.view import View
 from weft.errors import Unsupported
 from weft.logical.query import BoundQuery, Source
 from weft.logical.relations import ARRIVAL, Column, Kind, Relation

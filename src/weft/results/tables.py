@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlglot import exp
 
 from weft.catalog.records import Segment, TableRecord
-from weft.catalog.store import View
+from weft.catalog.view import View
 from weft.errors import InputError, TypeProblem, UnknownName, did_you_mean
 from weft.logical.query import BoundQuery
 from weft.results import duck

@@ -24,8 +24,10 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from weft.catalog.change import Change
 from weft.catalog.records import QueryRecord, StreamRecord, to_instant
-from weft.catalog.store import Catalog, Change, now_micros
+from weft.catalog.store import Catalog
+from weft.catalog.view import now_micros
 from weft.plan.recompute import RecomputePlan, follows_table
 from weft.spark.answers import Outcome, evaluate
 from weft.spark.ingest import Ingested, ingest

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from weft.catalog.records import QueryRecord, Segment, StreamRecord, TableRecord
-from weft.catalog.store import View
+from weft.catalog.view import View
 from weft.plan.recompute import RecomputePlan
 from weft.storage.files import intact_paths
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from weft.catalog.store import Catalog, now_micros
+from weft.catalog.store import Catalog
+from weft.catalog.view import now_micros
 from weft.storage.crash import crash_point
 
 FOLDERS = ("streams", "tables", "queries")
