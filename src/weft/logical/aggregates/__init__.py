@@ -1,0 +1,29 @@
+"""Aggregate functions by their algebra: one table for the simple ones, a file per hard family."""
+
+from weft.logical.aggregates.algebra import (
+    Aggregate,
+    Aggregates,
+    Argument,
+    Call,
+    CannotShare,
+    Condition,
+    Kind,
+    Lowered,
+    TypeOf,
+)
+from weft.logical.aggregates.simple import SIMPLE
+
+BUILT_IN = Aggregates.of([*SIMPLE])
+
+__all__ = [
+    "BUILT_IN",
+    "Aggregate",
+    "Aggregates",
+    "Argument",
+    "Call",
+    "CannotShare",
+    "Condition",
+    "Kind",
+    "Lowered",
+    "TypeOf",
+]

@@ -1,0 +1,160 @@
+"""COUNT, SUM, AVG, MIN, MAX and their kin: each statistic is one number, merged by SQL itself.
+
+Laws: COUNT and SUM merge by addition, MIN, MAX, AND, OR and XOR by themselves. AVG is SUM / COUNT
+of the values that are not NULL, with the division and the result type of Spark's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from weft.logical.aggregates.algebra import Aggregate, Argument, Call, CannotShare, Kind, Lowered
+from weft.logical.aggregates.averages import average
+from weft.logical.aggregates.kinds import FLOATS, INTEGERS, decimal, is_portable, refuse_unstored
+from weft.logical.aggregates.sets import average_of_set, count_of_set, sum_of_set
+from weft.logical.statistics import Statistic
+
+Lower = Callable[[Call], Lowered]
+
+
+def counted(call: Call, *arguments: Argument) -> Statistic:
+    """How many rows have a value in every one of the arguments."""
+    shown = [a for a in arguments if not _is_never_null(a.node)]
+    what = [a.key for a in shown] or ["*"]
+    inside = ", ".join(a.sql for a in shown) or "*"
+    merge = "sum({})"
+    return Statistic(
+        call.key("count", *what), "bigint", call.fold(f"count({inside})"), merge, f"CAST({merge} AS BIGINT)"
+    )  # fmt: skip
+
+
+def _is_never_null(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Star | exp.Boolean) or (isinstance(node, exp.Literal))
+
+
+def summed(call: Call, argument: Argument) -> Statistic:
+    """The sum in the type that Spark sums to: BIGINT, DOUBLE, or a decimal of ten more digits."""
+    type_ = sum_type(argument.type)
+    fold = call.fold(f"sum({argument.sql})")
+    if decimal(type_):
+        merge = f"CAST(sum({{}}) AS {type_.upper()})"
+        return Statistic(call.key("sum", argument.key), type_, fold, merge, merge)
+    duck = "CAST(sum({}) AS BIGINT)" if type_ == "bigint" else "sum({})"
+    return Statistic(call.key("sum", argument.key), type_, fold, "sum({})", duck)
+
+
+def sum_type(type_: str) -> str:
+    if type_ in INTEGERS:
+        return "bigint"
+    if type_ in FLOATS or type_ == "string":
+        return "double"
+    found = decimal(type_)
+    if found is None:
+        raise CannotShare(f"a sum of {type_} is not kept in partials")
+    return f"decimal({min(38, found[0] + 10)},{found[1]})"
+
+
+def count(call: Call) -> Lowered:
+    if call.is_distinct:
+        return count_of_set(call)
+    one = counted(call, *call.arguments)
+    return Lowered((one,), f"coalesce(`{one.column}`, 0L)", _or_zero(one), "bigint")
+
+
+def count_if(call: Call) -> Lowered:
+    """How many rows satisfy the argument: COUNT(*) under one more filter."""
+    if call.is_distinct:
+        raise CannotShare("count_if with DISTINCT is not shared")
+    (what,) = call.arguments
+    key = f"{call.condition.key} and {what.key}" if call.condition else what.key
+    fold = call.fold("count(*)", what.sql)
+    one = Statistic(f"count(*) filter({key})", "bigint", fold, "sum({})", "CAST(sum({}) AS BIGINT)")
+    return Lowered((one,), f"coalesce(`{one.column}`, 0L)", _or_zero(one), "bigint")
+
+
+def _or_zero(one: Statistic) -> str:
+    return f'coalesce("{one.column}", 0::BIGINT)'
+
+
+def sum_(call: Call) -> Lowered:
+    if call.is_distinct:
+        return sum_of_set(call, sum_type(call.arguments[0].type))
+    return _itself(summed(call, call.arguments[0]))
+
+
+def avg(call: Call) -> Lowered:
+    if call.is_distinct:
+        return average_of_set(call, sum_type(call.arguments[0].type))
+    (what,) = call.arguments
+    many = counted(call, what)
+    if what.type == "bigint":  # Spark sums these as doubles, so that nothing overflows
+        fold = call.fold(f"sum(CAST({what.sql} AS DOUBLE))")
+        total = Statistic(call.key("sum_double", what.key), "double", fold, "sum({})", "sum({})")
+    else:
+        total = summed(call, what)
+    return average(total, many, what.type)
+
+
+def _itself(one: Statistic) -> Lowered:
+    return Lowered((one,), f"`{one.column}`", f'"{one.column}"', one.type)
+
+
+def extreme(name: str) -> Lower:
+    """MIN or MAX; DISTINCT changes nothing. bool_and is MIN of booleans and bool_or is MAX."""
+
+    def lower(call: Call) -> Lowered:
+        (what,) = call.arguments
+        refuse_unstored(what.type)
+        fold = call.fold(f"{name}({what.sql})")
+        duck = f"{name}({{}})" if is_portable(what.type) else None
+        return _itself(Statistic(call.key(name, what.key), what.type, fold, f"{name}({{}})", duck))
+
+    return lower
+
+
+def bitwise(name: str) -> Lower:
+    def lower(call: Call) -> Lowered:
+        (what,) = call.arguments
+        if what.type not in INTEGERS:
+            raise CannotShare(f"{name} of {what.type} is not shared")
+        if call.is_distinct and name == "bit_xor":
+            raise CannotShare("bit_xor with DISTINCT is not shared")
+        merge = f"{name}({{}})"
+        fold = call.fold(f"{name}({what.sql})")
+        return _itself(Statistic(call.key(name, what.key), what.type, fold, merge, merge))
+
+    return lower
+
+
+def _distributive(name: str, lower: Lower, basic: str, merge: str, **more) -> Aggregate:
+    rule = basic.replace("(", " ").replace(")", "")
+    return Aggregate(name, Kind.DISTRIBUTIVE, lower, (basic,), rule, (merge,), **more)
+
+
+def _named(names: tuple[str, ...], lower: Lower, basic: str, merge: str) -> list[Aggregate]:
+    return [_distributive(name, lower, basic, merge) for name in names]
+
+
+SIMPLE = [
+    _distributive("count", count, "COUNT(W)", "SUM(COUNT W)", arity=(1, 9)),
+    _distributive("count_if", count_if, "COUNT(W)", "SUM(COUNT W)"),
+    _distributive("sum", sum_, "SUM(X)", "SUM(SUM X)"),
+    *(
+        Aggregate(
+            name, Kind.ALGEBRAIC, avg, ("SUM(X)", "COUNT(X)"), "SUM X / COUNT X",
+            ("SUM(SUM X)", "SUM(COUNT X)"),
+        )
+        for name in ("avg", "mean")
+    ),
+    _distributive("min", extreme("min"), "MIN(X)", "MIN(MIN X)"),
+    _distributive("max", extreme("max"), "MAX(X)", "MAX(MAX X)"),
+    *_named(("bool_and", "every"), extreme("min"), "MIN(X)", "MIN(MIN X)"),
+    *_named(("bool_or", "some", "any"), extreme("max"), "MAX(X)", "MAX(MAX X)"),
+    *(
+        _distributive(f"bit_{n}", bitwise(f"bit_{n}"), f"BIT_{n.upper()}(X)",
+                      f"BIT_{n.upper()}(BIT_{n.upper()} X)")
+        for n in ("and", "or", "xor")
+    ),
+]  # fmt: skip

@@ -1,0 +1,158 @@
+"""The terms of a block: which of its expressions are dimensions, and what its aggregates become.
+
+Each distinct call is lowered once, each statistic and dimension is kept once, under its canonical
+text. Types come from the stream's columns where they say enough, else from Spark.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from weft.logical.aggregates import (
+    Aggregates,
+    Argument,
+    Call,
+    CannotShare,
+    Condition,
+    Lowered,
+    TypeOf,
+)
+from weft.logical.aggregates.kinds import is_portable, refuse_unstored
+from weft.logical.canonical import canonical, text_of
+from weft.logical.statistics import Dimension, Statistic
+from weft.plan.blocks import WRAPPERS, is_aggregate_call
+from weft.plan.recompute import PlannedSource
+from weft.plan.resolve import END, START, TIME, Block
+
+HELPERS = {TIME: "timestamp", START: "timestamp", END: "timestamp",
+           "_weft_tick": "bigint", "_weft_ord": "bigint"}  # fmt: skip
+
+
+class Types:
+    """Types of expressions over the stream's columns, each asked of Spark at most once."""
+
+    def __init__(self, planned: PlannedSource, type_of: TypeOf) -> None:
+        self._ask = type_of
+        self._known = {c.name.lower(): c.type.lower() for c in planned.source.relation.columns}
+        self._known = {n: t for n, t in self._known.items() if is_portable(t)} | HELPERS
+        self._asked: dict[str, str] = {}
+
+    def of(self, node: exp.Expression) -> str:
+        inner = node.unnest()
+        if isinstance(inner, exp.Column) and inner.name.lower() in self._known:
+            return self._known[inner.name.lower()]
+        if isinstance(inner, exp.Boolean):
+            return "boolean"
+        edges = inner.copy().transform(_as_time)
+        return self.of_text(edges.sql(dialect="spark"))
+
+    def of_text(self, text: str) -> str:
+        if text not in self._asked:
+            self._asked[text] = self._ask(text).lower()
+        return self._asked[text]
+
+
+def _as_time(node: exp.Expression) -> exp.Expression:
+    """A window's edges are no columns of the stream, but have the type of its time."""
+    is_edge = isinstance(node, exp.Column) and node.name in (START, END)
+    return exp.column(TIME, quoted=True) if is_edge else node
+
+
+class Terms:
+    """Collects dimensions and statistics while the finish is built."""
+
+    def __init__(
+        self, planned: PlannedSource, block: Block, type_of: TypeOf, aggregates: Aggregates
+    ) -> None:
+        self.types = Types(planned, type_of)
+        self.predicate = canonical(block.where) if block.where is not None else None
+        self.dimensions: dict[str, Dimension] = {}
+        self.statistics: dict[str, Statistic] = {}
+        self._aggregates = aggregates
+        self._lowered: dict[str, Lowered] = {}
+        for group in block.groups:
+            self._add_group(group)
+
+    def _add_group(self, group: exp.Expression) -> None:
+        form = canonical(group)
+        columns = {c.name for c in form.find_all(exp.Column)}
+        if not columns - {START, END}:  # the same for every row of a window
+            return
+        if columns & {START, END}:
+            raise CannotShare("GROUP BY mixes a window's edges with columns")
+        type_ = self.types.of(form)
+        refuse_unstored(type_)
+        key = text_of(form)
+        self.dimensions[key] = Dimension(key, type_, key)
+
+    def dimension(self, node: exp.Expression) -> Dimension | None:
+        """The dimension that an expression is, if it is one."""
+        if not isinstance(node, exp.Condition) and not isinstance(node, exp.Expression):
+            return None
+        return self.dimensions.get(text_of(canonical(node)))
+
+    def lowered(self, node: exp.Expression) -> Lowered | None:
+        """What an aggregate call becomes; None if the node is no aggregate call."""
+        if not is_call(node):
+            return None
+        text = node.sql(dialect="spark")
+        if text not in self._lowered:
+            found = self._aggregates.lower(self._call(node))
+            for statistic in found.statistics:
+                self.statistics[statistic.key] = statistic
+            self._lowered[text] = found
+        return self._lowered[text]
+
+    def _call(self, node: exp.Expression) -> Call:
+        condition, ignores, inner = None, False, node
+        while isinstance(inner, WRAPPERS):
+            if isinstance(inner, exp.Filter):
+                condition = canonical(inner.expression.this)
+            elif isinstance(inner, exp.IgnoreNulls):
+                ignores = True
+            elif isinstance(inner, exp.WithinGroup):
+                raise CannotShare(f"{name_of(inner.this)} … WITHIN GROUP is not shared")
+            inner = inner.this
+        arguments = _arguments(inner)
+        is_distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
+        if is_distinct:
+            arguments = arguments[0].expressions
+        return Call(
+            name_of(inner), tuple(self._argument(a) for a in arguments), self.types.of_text,
+            is_distinct, ignores, condition and Condition(text_of(condition), text_of(condition)),
+        )  # fmt: skip
+
+    def _argument(self, node: exp.Expression) -> Argument:
+        if isinstance(node, exp.Star):
+            return Argument("*", "*", "bigint", node)
+        if any(is_call(n) for n in node.walk()):
+            raise CannotShare("an aggregate inside an aggregate")
+        if any(isinstance(n, exp.Order | exp.Limit) for n in node.walk()):
+            raise CannotShare("ORDER BY inside an aggregate")
+        form = canonical(node)
+        text = text_of(form)
+        return Argument(text, text, self.types.of(form), form)
+
+
+def is_call(node: exp.Expression) -> bool:
+    """An aggregate call with its FILTER and IGNORE NULLS; ANY(x) is not one to sqlglot."""
+    inner = node
+    while isinstance(inner, WRAPPERS):
+        inner = inner.this
+    return is_aggregate_call(inner) or isinstance(inner, exp.Any)
+
+
+def name_of(node: exp.Expression) -> str:
+    """The function's name as Spark's SQL has it."""
+    return node.sql(dialect="spark").partition("(")[0].strip().lower()
+
+
+def _arguments(node: exp.Expression) -> list[exp.Expression]:
+    found: list[exp.Expression] = []
+    for key in node.arg_types:
+        value = node.args.get(key)
+        values = value if isinstance(value, list) else [value]
+        found += [v for v in values if isinstance(v, exp.Expression)]
+    if isinstance(node, exp.Any):
+        found = [a.unnest() for a in found]
+    return found
