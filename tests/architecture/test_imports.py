@@ -23,10 +23,11 @@ MAY_IMPORT = {
     "sql": {"errors", "logical"},
     "catalog": {"errors", "logical"},
     "storage": {"errors", "logical", "catalog"},
-    "plan": {"errors", "logical"},
-    "results": {"errors", "logical", "catalog", "storage", "plan"},
-    "spark": {"errors", "settings", "logical", "catalog", "storage", "plan"},
-    "engine": {"errors", "settings", "logical", "sql", "catalog", "storage", "plan", "results", "spark"},
+    "optimizer": {"errors", "logical"},
+    "plan": {"errors", "logical", "optimizer"},
+    "results": {"errors", "logical", "catalog", "storage", "optimizer", "plan"},
+    "spark": {"errors", "settings", "logical", "catalog", "storage", "optimizer", "plan"},
+    "engine": {"errors", "settings", "logical", "sql", "catalog", "storage", "optimizer", "plan", "results", "spark"},
 }  # fmt: skip
 MAY_IMPORT["delivery"] = set(MAY_IMPORT)  # the outermost room sees everything
 # packages of others, and the only rooms that may name them

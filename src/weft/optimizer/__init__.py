@@ -1,0 +1,1 @@
+"""Many queries → few trees: which queries share their partial aggregation, and at what cost."""
