@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.logical.windows import Cumulating, Hopping, microseconds
-from weft.plan.panes import (
+from weft.logical.panes import (
     RADIX,
     Panes,
     Windows,
@@ -94,7 +94,8 @@ def test_a_cover_holds_each_pane_once(windows, first):
             numbers = []
             for level, pane in zip(found.level[mine], found.pane[mine], strict=True):
                 width = widths[level]
-                numbers += range(pane * width, (pane + 1) * width)
+                assert pane % width == 0
+                numbers += range(pane, pane + width)
             low, high = panes.number(listed.starts[i]), panes.number(listed.ends[i])
             assert sorted(numbers) == list(range(low, high))
             count = high - low

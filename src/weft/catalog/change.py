@@ -36,7 +36,9 @@ class Change(View):
             "created_tick": tick,
             **_next_id(self._c, s.streams),
         }
-        return self._c.execute(sa.insert(s.streams).values(values)).inserted_primary_key[0]
+        self._c.execute(sa.insert(s.streams).values(values))
+        self.add_clock(values["id"], 1, None, tick)
+        return values["id"]
 
     def set_stream(self, stream_id: int, **values: object) -> None:
         self._c.execute(sa.update(s.streams).where(s.streams.c.id == stream_id).values(values))
@@ -80,6 +82,8 @@ class Change(View):
                 last_ms=record.last_ms,
                 newest_end=record.newest_end,
                 error=record.error,
+                class_id=record.class_id,
+                shared=record.shared,
             )
         )
 
@@ -150,6 +154,89 @@ class Change(View):
 
     def add_evaluation(self, **values: object) -> None:
         self._c.execute(sa.insert(s.evaluations).values(committed_at=now_micros(), **values))
+
+    # shared aggregation
+
+    def add_clock(self, stream_id: int, evaluation: int, clock: int | None, tick: int) -> None:
+        """Log an evaluation of a stream's shared queries."""
+        row = {"stream_id": stream_id, "evaluation": evaluation, "clock": clock, "tick": tick}
+        self._c.execute(sa.insert(s.clocks).values(row))
+
+    def add_class(self, stream_id: int, key: str, definition: str, eager_from: int | None) -> int:
+        values = {"stream_id": stream_id, "key": key, "definition": definition}
+        values |= {"eager_from": eager_from, **_next_id(self._c, s.classes)}
+        self._c.execute(sa.insert(s.classes).values(values))
+        return values["id"]
+
+    def set_class(self, class_id: int, **values: object) -> None:
+        self._c.execute(sa.update(s.classes).where(s.classes.c.id == class_id).values(values))
+
+    def add_routes(self, routes: list[dict]) -> None:
+        if routes:
+            self._c.execute(sa.insert(s.routes), routes)
+
+    def end_routes(self, class_ids: Iterable[int], tick: int) -> None:
+        """Let the open routes of classes end with a tick; a route of no ticks goes."""
+        c, ids = s.routes.c, list(class_ids)
+        is_open = sa.and_(c.class_id.in_(ids), c.to_tick.is_(None))
+        self._c.execute(sa.delete(s.routes).where(is_open, c.from_tick > tick))
+        self._c.execute(sa.update(s.routes).where(is_open).values(to_tick=tick))
+
+    def drop_routes(self, class_ids: Iterable[int]) -> None:
+        self._c.execute(sa.delete(s.routes).where(s.routes.c.class_id.in_(list(class_ids))))
+
+    def remove_classes(self, class_ids: Iterable[int]) -> None:
+        ids = list(class_ids)
+        self.drop_routes(ids)
+        self._c.execute(sa.delete(s.classes).where(s.classes.c.id.in_(ids)))
+
+    def reserve_node_id(self) -> int:
+        return _next_id(self._c, s.group_topology)["id"]
+
+    def add_node(self, values: dict, columns: list[dict], statistics: list[dict]) -> None:
+        """Record a node in ARGUS's system catalog: topology, expressions, sets, columns."""
+        self._c.execute(sa.insert(s.group_topology).values(rows_in=0, cells=0, **values))
+        stream_id = values["stream_id"]
+        known = sa.select(s.group_expressions.c.name).where(
+            s.group_expressions.c.stream_id == stream_id
+        )
+        names = {name for (name,) in self._c.execute(known)}
+        fresh = [{"stream_id": stream_id, **c} for c in columns if c["name"] not in names]
+        for row in fresh:
+            self._c.execute(sa.insert(s.group_expressions).values(row))
+        if columns:
+            rows = [{"node_id": values["id"], "name": c["name"]} for c in columns]
+            self._c.execute(sa.insert(s.group_sets), rows)
+        if statistics:
+            rows = [{"node_id": values["id"], **c} for c in statistics]
+            self._c.execute(sa.insert(s.group_columns), rows)
+
+    def set_node(self, node_id: int, **values: object) -> None:
+        c = s.group_topology.c
+        self._c.execute(sa.update(s.group_topology).where(c.id == node_id).values(values))
+
+    def remove_nodes(self, node_ids: Iterable[int]) -> None:
+        """Forget nodes and what only they used; their files are swept later."""
+        ids = list(node_ids)
+        for table in (s.group_sets, s.group_columns):
+            self._c.execute(sa.delete(table).where(table.c.node_id.in_(ids)))
+        self._c.execute(sa.delete(s.group_topology).where(s.group_topology.c.id.in_(ids)))
+        for node_id in ids:
+            self.drop_segments(self.segments(f"node:{node_id}"))
+        used = sa.select(s.group_topology.c.stream_id, s.group_sets.c.name).select_from(
+            s.group_sets.join(s.group_topology, s.group_topology.c.id == s.group_sets.c.node_id)
+        )
+        e = s.group_expressions
+        is_used = sa.tuple_(e.c.stream_id, e.c.name).in_(used)
+        self._c.execute(sa.delete(e).where(sa.not_(is_used)))
+
+    def add_aggregate(self, name: str, statement: str) -> None:
+        self.remove_aggregate(name)
+        row = {"folded": name.lower(), "statement": statement}
+        self._c.execute(sa.insert(s.aggregates).values(row))
+
+    def remove_aggregate(self, name: str) -> None:
+        self._c.execute(sa.delete(s.aggregates).where(s.aggregates.c.folded == name.lower()))
 
     def set_file_aside(self, stream_id: int, **values: object) -> None:
         self._c.execute(sa.insert(s.set_aside).values(stream_id=stream_id, **values))

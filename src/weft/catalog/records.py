@@ -47,6 +47,7 @@ class StreamRecord:
     pruned_rows: int
     pruned_before: int | None
     created_tick: int
+    evaluation: int = 1  # of its shared queries: one for each batch and heartbeat
 
     @property
     def name(self) -> str:
@@ -107,6 +108,8 @@ class QueryRecord:
     last_ms: int
     newest_end: int | None
     error: str | None
+    class_id: int | None = None  # a shared query: what it shares, and how it is finished
+    shared: str | None = None
 
     @property
     def owner(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-VERSION = "0001"  # the newest migration, see migrations/versions
+VERSION = "0002"  # the newest migration, see migrations/versions
 
 metadata = sa.MetaData()
 
@@ -46,6 +46,7 @@ streams = sa.Table(
     _count("rejected"),
     _count("pruned_rows"),
     sa.Column("pruned_before", sa.BigInteger),  # every row from here on is retained
+    sa.Column("evaluation", sa.BigInteger, nullable=False, default=1, server_default="1"),
     sa.Column("created_tick", sa.BigInteger, nullable=False),
 )
 
@@ -80,14 +81,18 @@ queries = sa.Table(
     _count("last_ms"),
     sa.Column("newest_end", sa.BigInteger),  # end of the newest emitted window
     sa.Column("error", sa.Text),
+    sa.Column("class_id", sa.BigInteger, index=True),  # shared queries: what they share
+    sa.Column("shared", sa.Text),  # JSON: how the class's statistics are finished
 )
 
 segments = sa.Table(
     "segments",
     metadata,
     _id(),
-    sa.Column("owner", sa.String(32), nullable=False),  # "stream:1", "table:2", "query:3"
-    sa.Column("part", sa.String(16), nullable=False),  # rows, late, rejected, gone, changes, base
+    sa.Column("owner", sa.String(32), nullable=False),  # "stream:1", "table:2", "query:3", "node:4"
+    sa.Column(
+        "part", sa.String(16), nullable=False
+    ),  # rows, late, …, changes, base, partials, totals
     sa.Column("path", sa.Text, nullable=False),  # relative to the warehouse
     _count("rows"),
     _count("bytes"),
@@ -135,4 +140,88 @@ set_aside = sa.Table(
     sa.Column("size", sa.BigInteger),
     sa.Column("modified", sa.BigInteger),
     sa.Column("problem", sa.Text, nullable=False),
+)
+
+# Shared aggregation. A shared query is evaluated with its stream, so the log of evaluations is the
+# stream's: one row a batch, however many queries there are.
+
+clocks = sa.Table(
+    "clocks",
+    metadata,
+    sa.Column("stream_id", sa.BigInteger, primary_key=True),
+    sa.Column("evaluation", sa.BigInteger, primary_key=True),
+    sa.Column("clock", sa.BigInteger),
+    sa.Column("tick", sa.BigInteger, nullable=False),
+)
+
+classes = sa.Table(
+    "classes",
+    metadata,
+    _id(),
+    sa.Column("stream_id", sa.BigInteger, nullable=False),
+    sa.Column("key", sa.String(64), nullable=False, unique=True),  # digest of what is shared
+    sa.Column("definition", sa.Text, nullable=False),
+    sa.Column("eager_from", sa.BigInteger),  # windows that end later are kept ready; NULL: lazy
+)
+
+routes = sa.Table(
+    "routes",
+    metadata,
+    sa.Column("class_id", sa.BigInteger, primary_key=True),
+    sa.Column("from_tick", sa.BigInteger, primary_key=True),
+    sa.Column("to_tick", sa.BigInteger),  # NULL: until further notice
+    sa.Column("node_id", sa.BigInteger, nullable=False, index=True),
+    sa.Column("condition", sa.Text, nullable=False),  # JSON: tests on the node's signature columns
+)
+
+# ARGUS §3.1's system catalog. `group_topology` is the relation of aggregate nodes (GroupTopology),
+# `group_expressions` all canonical group expressions (GroupExprIndex), `group_sets` which node has
+# which of them (GroupExprSet), `group_columns` its statistics (GroupColumns).
+
+group_topology = sa.Table(
+    "group_topology",
+    metadata,
+    _id(),
+    sa.Column("stream_id", sa.BigInteger, nullable=False),
+    sa.Column("parent_id", sa.BigInteger),  # the node it is computed from; NULL: from the rows
+    sa.Column("definition", sa.Text, nullable=False),
+    sa.Column("born_tick", sa.BigInteger, nullable=False),
+    sa.Column("retired_tick", sa.BigInteger),  # it folds no rows from here on
+    _count("rows_in"),  # rows folded, and cells that they made: what sharing saves
+    _count("cells"),
+)
+
+group_expressions = sa.Table(
+    "group_expressions",
+    metadata,
+    _id(),
+    sa.Column("stream_id", sa.BigInteger, nullable=False),
+    sa.Column("name", sa.String(32), nullable=False),  # its column in partials
+    sa.Column("kind", sa.String(16), nullable=False),  # dimension, ranking, bit
+    sa.Column("expression", sa.Text, nullable=False),  # canonical
+    sa.UniqueConstraint("stream_id", "name"),
+)
+
+group_sets = sa.Table(
+    "group_sets",
+    metadata,
+    sa.Column("node_id", sa.BigInteger, primary_key=True),
+    sa.Column("name", sa.String(32), primary_key=True),
+)
+
+group_columns = sa.Table(
+    "group_columns",
+    metadata,
+    sa.Column("node_id", sa.BigInteger, primary_key=True),
+    sa.Column("name", sa.String(32), primary_key=True),
+    sa.Column("statistic", sa.Text, nullable=False),
+    sa.Column("type", sa.Text, nullable=False),
+    sa.Column("merge", sa.Text, nullable=False),
+)
+
+aggregates = sa.Table(
+    "aggregates",
+    metadata,
+    sa.Column("folded", sa.String(128), primary_key=True),
+    sa.Column("statement", sa.Text, nullable=False),  # user-defined ones; built-in ones need none
 )

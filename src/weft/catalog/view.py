@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import sqlalchemy as sa
 
@@ -43,15 +44,33 @@ class View:
     def tables(self) -> list[TableRecord]:
         return [_table(row) for row in self._c.execute(sa.select(s.tables).order_by("id"))]
 
-    def queries(self) -> list[QueryRecord]:
-        return [_query(row) for row in self._c.execute(sa.select(s.queries).order_by("id"))]
+    def queries(self, is_shared: bool | None = None) -> list[QueryRecord]:
+        """All queries, or only those that do (or do not) share their aggregation."""
+        query = sa.select(s.queries)
+        if is_shared is not None:
+            shares = s.queries.c.class_id.is_not(None)
+            query = query.where(shares if is_shared else sa.not_(shares))
+        clocks = self._clocks()
+        rows = self._c.execute(query.order_by("id"))
+        return [self._with_clock(_query(row), clocks) for row in rows]
+
+    def _with_clock(self, record: QueryRecord, clocks: dict[int, int | None]) -> QueryRecord:
+        """A shared query's clock is its stream's: nothing is written for it in a batch."""
+        if record.class_id is None:
+            return record
+        return replace(record, clock=clocks.get(int(record.reads[0].split(":")[1])))
 
     def find(self, name: str) -> Record | None:
         for table, load in ((s.streams, _stream), (s.tables, _table), (s.queries, _query)):
             found = self._c.execute(sa.select(table).where(table.c.folded == name.lower())).first()
+            if found and table is s.queries and found.class_id is not None:
+                return self._with_clock(load(found), self._clocks())
             if found:
                 return load(found)
         return None
+
+    def _clocks(self) -> dict[int, int | None]:
+        return dict(self._c.execute(sa.select(s.streams.c.id, s.streams.c.clock)).tuples().all())
 
     def names(self) -> dict[str, str]:
         found = {}
@@ -98,6 +117,62 @@ class View:
         found = sa.select(c.clock).where(c.query_id == query_id, c.evaluation == evaluation)
         return self._c.execute(found).scalar()
 
+    def clocks(self, stream_id: int, after: int = 0) -> list[sa.Row]:
+        """The stream's evaluations after one, in order: (evaluation, clock, tick)."""
+        c = s.clocks.c
+        query = sa.select(s.clocks).where(c.stream_id == stream_id, c.evaluation > after)
+        return list(self._c.execute(query.order_by(c.evaluation)))
+
+    def evaluation_of(self, stream_id: int, clock: int) -> int:
+        """The newest evaluation of a stream at or before an instant of its clock; 0: none."""
+        c = s.clocks.c
+        query = sa.select(sa.func.max(c.evaluation)).where(
+            c.stream_id == stream_id, c.clock.is_not(None), c.clock <= clock
+        )
+        return self._c.execute(query).scalar() or 0
+
+    def nodes(self, stream_id: int | None = None) -> list[sa.Row]:
+        query = sa.select(s.group_topology)
+        if stream_id is not None:
+            query = query.where(s.group_topology.c.stream_id == stream_id)
+        return list(self._c.execute(query.order_by("id")))
+
+    def classes(self, stream_id: int) -> list[sa.Row]:
+        query = sa.select(s.classes).where(s.classes.c.stream_id == stream_id)
+        return list(self._c.execute(query.order_by("id")))
+
+    def class_of(self, class_id: int) -> sa.Row:
+        return self._c.execute(sa.select(s.classes).where(s.classes.c.id == class_id)).one()
+
+    def routes(self, class_id: int) -> list[sa.Row]:
+        c = s.routes.c
+        query = sa.select(s.routes).where(c.class_id == class_id)
+        return list(self._c.execute(query.order_by(c.from_tick)))
+
+    def routes_of_stream(self, stream_id: int) -> list[sa.Row]:
+        joined = s.routes.join(s.classes, s.classes.c.id == s.routes.c.class_id)
+        query = sa.select(s.routes).select_from(joined).where(s.classes.c.stream_id == stream_id)
+        return list(self._c.execute(query.order_by(s.routes.c.class_id, s.routes.c.from_tick)))
+
+    def shared_texts(self, stream_id: int) -> list[sa.Row]:
+        """(class, shared) of every query of a stream that shares."""
+        c = s.queries.c
+        joined = s.queries.join(s.classes, s.classes.c.id == c.class_id)
+        query = sa.select(c.class_id, c.shared).select_from(joined)
+        return list(self._c.execute(query.where(s.classes.c.stream_id == stream_id)))
+
+    def sharers(self, class_id: int) -> list[str]:
+        c = s.queries.c
+        query = sa.select(c.name).where(c.class_id == class_id).order_by(c.id)
+        return [name for (name,) in self._c.execute(query)]
+
+    def aggregates(self) -> list[str]:
+        """The statements of user-defined aggregates."""
+        return [
+            text
+            for (text,) in self._c.execute(sa.select(s.aggregates.c.statement).order_by("folded"))
+        ]
+
     def files_set_aside(self, stream_id: int) -> list[sa.Row]:
         return list(
             self._c.execute(sa.select(s.set_aside).where(s.set_aside.c.stream_id == stream_id))
@@ -107,7 +182,7 @@ class View:
 def _stream(row: sa.Row) -> StreamRecord:
     return StreamRecord(
         row.id, load_stream(row.definition), row.clock, row.max_time, row.batch_id, row.rows,
-        row.late, row.rejected, row.pruned_rows, row.pruned_before, row.created_tick,
+        row.late, row.rejected, row.pruned_rows, row.pruned_before, row.created_tick, row.evaluation,
     )  # fmt: skip
 
 
@@ -139,6 +214,8 @@ def _query(row: sa.Row) -> QueryRecord:
         last_ms=row.last_ms,
         newest_end=row.newest_end,
         error=row.error,
+        class_id=row.class_id,
+        shared=row.shared,
     )
 
 

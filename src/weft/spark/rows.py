@@ -68,13 +68,20 @@ def stream_rows(
     spark: SparkSession, world: World, state: StreamState, low: int | None, high: int | None
 ) -> DataFrame:
     """Retained rows of a stream with low ≤ time ≤ high, with their helper columns."""
+    rows = read_rows(spark, world, state, overlapping(state.segments, low, high))
+    return _between(rows, low, high)
+
+
+def read_rows(
+    spark: SparkSession, world: World, state: StreamState, segments: list[Segment]
+) -> DataFrame:
+    """The rows of some segments of a stream, with their helper columns."""
     columns = state.record.definition.columns
     helpers = (Column(TIME, "TIMESTAMP"), Column(TICK, "BIGINT"), Column(ORDER, "BIGINT"))
-    found = overlapping(state.segments, low, high)
-    rows = read_segments(spark, world, found, columns + helpers)
+    rows = read_segments(spark, world, segments, columns + helpers)
     if state.record.definition.time_column is None:
         rows = rows.withColumn(ARRIVAL, F.col(TIME))
-    return _between(rows, low, high)
+    return rows
 
 
 def _between(rows: DataFrame, low: int | None, high: int | None) -> DataFrame:

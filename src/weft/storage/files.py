@@ -116,7 +116,9 @@ def _time_range(footer, column: str) -> tuple[int | None, int | None]:
     return (min(lows), max(highs)) if lows else (None, None)
 
 
-def _micros(value: datetime) -> int:
+def _micros(value: datetime | int) -> int:
+    if isinstance(value, int):
+        return value
     if value.tzinfo is None:
         value = value.replace(tzinfo=UTC)
     return to_micros(value)

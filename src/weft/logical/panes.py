@@ -120,7 +120,7 @@ def _cumulating(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cover:
-    """Rows (window's index, level, pane): together they hold each pane of the window once."""
+    """Rows (window's index, level, first pane): together they hold each pane of the window once."""
 
     window: np.ndarray
     level: np.ndarray
@@ -167,4 +167,4 @@ def _runs(
         return []
     owner = np.repeat(index, counts)
     position = np.arange(total, dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
-    return [(owner, level, np.repeat(low // width, counts) + position)]
+    return [(owner, level, np.repeat(low, counts) + position * width)]

@@ -1,0 +1,122 @@
+"""Nodes and classes: what is folded, and what queries share of it, as values.
+
+A node is a relation of partials (ARGUS's aggregate node), a class what queries share fully: the same
+stream, window, predicate and dimensions. Ten users who ask for AVG, SUM and COUNT of the same
+window are one class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from weft.logical.panes import Panes
+from weft.logical.statistics import Dimension, Statistic, digest
+from weft.logical.windows import Cumulating, Hopping
+from weft.optimizer.predicates import Bit, Condition, Predicate, Ranking
+
+Atom = Dimension | Ranking | Bit
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A relation of partials: one row for each pane (of each level) and value of its columns.
+
+    Without panes it keeps totals: its panes are the evaluations of the stream, each with the rows
+    that the clock reached then. A versioned node keeps the evaluation of each partial, so that an
+    open window can be seen as it stood after any of them (EMIT CHANGES).
+    """
+
+    panes: Panes | None
+    pyramid: tuple[int, ...]  # widths of its levels, in panes
+    columns: tuple[Atom, ...]
+    statistics: tuple[Statistic, ...]
+    is_versioned: bool = False
+
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(atom.column for atom in self.columns)
+
+    def signature(self) -> tuple[Ranking | Bit, ...]:
+        return tuple(atom for atom in self.columns if not isinstance(atom, Dimension))
+
+    def dimensions(self) -> tuple[Dimension, ...]:
+        return tuple(atom for atom in self.columns if isinstance(atom, Dimension))
+
+    def __str__(self) -> str:
+        return f"({', '.join(atom.key for atom in self.columns)})"
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateClass:
+    """What queries share fully. A window that does not hop is part of the predicate."""
+
+    stream_id: int
+    window: Hopping | Cumulating | None
+    dimensions: tuple[Dimension, ...]
+    predicate: Predicate
+    is_versioned: bool
+    since: int = 0  # tells apart classes that are one but for how far back their nodes reach
+
+    @property
+    def key(self) -> str:
+        parts = [self.stream_id, self.window, [d.key for d in self.dimensions], self.since]
+        return digest(repr([*parts, self.predicate.key, self.is_versioned]))
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """How a query's answer comes of its class's merged statistics."""
+
+    duck: str  # over weft_m0, see plan/share.py
+    spark: str
+    dimensions: tuple[str, ...]  # columns of partials
+    statistics: tuple[Statistic, ...]
+    is_global: bool  # one row, of a standing answer even over nothing
+    is_filtered: bool  # a window may have groups and yet no answer (HAVING)
+    limit: int | None  # per window
+    offset: int
+    window_names: tuple[str, ...]  # columns of the finish with the window's start and end
+    evaluation: int  # of the stream, when the query was registered
+    policy: str = "auto"  # answers: auto, lazy or eager
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a class reads the rows of the ticks in [from_tick, to_tick]; None: until further notice."""
+
+    node_id: int
+    condition: Condition
+    from_tick: int
+    to_tick: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveNode:
+    """A node that exists. `parent_id` is the node that it is computed from; None: from the rows."""
+
+    id: int
+    stream_id: int
+    node: Node
+    parent_id: int | None
+    born_tick: int  # 0: it holds whatever was retained when it was made
+    retired_tick: int | None = None
+    rows_in: int = 0
+    cells: int = 0
+
+    @property
+    def owner(self) -> str:
+        return f"node:{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveClass:
+    """A class that exists, with its routes, oldest first."""
+
+    id: int
+    value: AggregateClass
+    routes: tuple[Route, ...]
+    eager_from: int | None = None
+    statistics: frozenset[Statistic] = field(default=frozenset())  # that its queries need
+
+    @property
+    def open_route(self) -> Route:
+        return self.routes[-1]

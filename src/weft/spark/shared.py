@@ -1,0 +1,122 @@
+"""Folding rows into the nodes of a stream: what a batch adds, and what a new node starts with.
+
+    paned nodes     the rows that the batch brings, by pane
+    totals          the rows that the clock reaches: those of the batch that are not ahead of it, and
+                    older ones that had waited for it
+
+Each returns segments to commit; no catalog is touched here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from weft.catalog.records import Segment
+from weft.optimizer.nodes import LiveNode
+from weft.spark import rows as stored
+from weft.spark.fold import fold
+from weft.spark.partials import write_partials
+from weft.spark.rows import TIME, instant
+from weft.spark.world import StreamState, World
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """How a stream moves on with a batch or a heartbeat."""
+
+    before: int | None  # its clock before, and now
+    clock: int | None
+    evaluation: int
+    tick: int
+    fresh: tuple[Segment, ...] = ()  # segments of the rows that the batch brings
+
+
+def fold_batch(
+    spark: SparkSession,
+    world: World,
+    state: StreamState,
+    nodes: Sequence[LiveNode],
+    advance: Advance,
+) -> list[Segment]:
+    """The partials that a batch or a heartbeat adds."""
+    paned = [n for n in nodes if n.node.panes is not None]
+    totals = [n for n in nodes if n.node.panes is None]
+    parts = []
+    if paned and advance.fresh:
+        rows = rows_of(spark, world, state, list(advance.fresh), None, None)
+        parts.append(fold(rows, paned, advance.evaluation))
+    reached = reached_rows(spark, world, state, advance) if totals else None
+    if reached is not None:
+        parts.append(fold(reached, totals, advance.evaluation))
+    return _write(parts, world, state, advance)
+
+
+def reached_rows(
+    spark: SparkSession, world: World, state: StreamState, advance: Advance
+) -> DataFrame | None:
+    """The rows that count from this evaluation on; None if there can be none."""
+    if advance.clock is None:
+        return None
+    fresh = {s.path for s in advance.fresh}
+    older = [s for s in state.segments if s.path not in fresh]
+    after = None if advance.before is None else advance.before + 1
+    parts = []
+    for segments, low in ((list(advance.fresh), None), (older, after)):
+        found = stored.overlapping(segments, low, advance.clock)
+        if found and (low is None or low <= advance.clock):
+            parts.append(rows_of(spark, world, state, found, low, advance.clock))
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+
+
+def fill(
+    spark: SparkSession,
+    world: World,
+    state: StreamState,
+    nodes: Sequence[LiveNode],
+    advance: Advance,
+) -> list[Segment]:
+    """The partials of new nodes over everything that is retained, in one job."""
+    parts = []
+    paned = [n for n in nodes if n.node.panes is not None]
+    totals = [n for n in nodes if n.node.panes is None]
+    if paned and state.segments:
+        rows = rows_of(spark, world, state, state.segments, None, None)
+        parts.append(fold(rows, paned, advance.evaluation))
+    if totals and advance.clock is not None:
+        found = stored.overlapping(state.segments, None, advance.clock)
+        if found:
+            rows = rows_of(spark, world, state, found, None, advance.clock)
+            parts.append(fold(rows, totals, advance.evaluation))
+    return _write(parts, world, state, advance)
+
+
+def rows_of(
+    spark: SparkSession,
+    world: World,
+    state: StreamState,
+    segments: list[Segment],
+    low: int | None,
+    high: int | None,
+) -> DataFrame:
+    rows = stored.read_rows(spark, world, state, segments)
+    if low is not None:
+        rows = rows.where(F.col(TIME) >= instant(low))
+    return rows if high is None else rows.where(F.col(TIME) <= instant(high))
+
+
+def _write(
+    parts: list[DataFrame | None], world: World, state: StreamState, advance: Advance
+) -> list[Segment]:
+    found = [part for part in parts if part is not None]
+    if not found:
+        return []
+    partials = found[0]
+    for part in found[1:]:
+        partials = partials.unionByName(part, allowMissingColumns=True)
+    return write_partials(partials, world.root, state.record.id, advance.tick, advance.evaluation)
