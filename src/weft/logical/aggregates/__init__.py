@@ -11,9 +11,7 @@ from weft.logical.aggregates.algebra import (
     Lowered,
     TypeOf,
 )
-from weft.logical.aggregates.simple import SIMPLE
-
-BUILT_IN = Aggregates.of([*SIMPLE])
+from weft.logical.aggregates.builtin import BUILT_IN, Rule, basics, rules
 
 __all__ = [
     "BUILT_IN",
@@ -25,5 +23,8 @@ __all__ = [
     "Condition",
     "Kind",
     "Lowered",
+    "Rule",
     "TypeOf",
+    "basics",
+    "rules",
 ]

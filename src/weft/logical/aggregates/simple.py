@@ -31,7 +31,7 @@ def counted(call: Call, *arguments: Argument) -> Statistic:
 
 
 def _is_never_null(node: exp.Expression) -> bool:
-    return isinstance(node, exp.Star | exp.Boolean) or (isinstance(node, exp.Literal))
+    return isinstance(node, exp.Star | exp.Boolean | exp.Literal)
 
 
 def summed(call: Call, argument: Argument) -> Statistic:
