@@ -10,7 +10,7 @@ SOURCES := $(wildcard src tests bench scripts)
 # For one test: make test PYTEST_ARGS="tests/unit/test_cli.py -k table"
 PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 DEMO_ARGS   ?=
-BENCH_ARGS  ?=
+BENCH_ARGS  ?= latency pipeline
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format bench golden docs lock clean java

@@ -19,15 +19,20 @@ from rich.console import Console
 from rich.table import Table
 
 import weft
+from bench.report import parser, write_json
 
 ROWS = 10_000
 
 
-def run() -> list[dict]:
+def run(words: list[str]) -> list[dict]:
+    arguments = parser(
+        "latency", "How quickly Weft answers: import, command line, reads."
+    ).parse_args(words)
     with tempfile.TemporaryDirectory() as folder:
         prepare(folder)
         figures = measure(folder)
     draw(figures)
+    write_json(arguments.json, {"latency": figures})
     return figures
 
 

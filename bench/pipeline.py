@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import weft
+from bench.report import parser, write_json
 
 QUERIES = (1, 4, 16)
 ROWS = 50_000
@@ -26,11 +27,15 @@ KINDS = (
 )
 
 
-def run() -> list[dict]:
+def run(words: list[str]) -> list[dict]:
+    arguments = parser(
+        "pipeline", "What a batch costs on the recompute path, by number of queries."
+    ).parse_args(words)
     figures = [pushes()]
     for count in QUERIES:
         figures.append(batches(count))
     draw(figures)
+    write_json(arguments.json, {"pipeline": figures})
     return figures
 
 

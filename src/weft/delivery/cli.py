@@ -237,7 +237,13 @@ def demo(
     story.run(keep=keep, quick=quick)
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(
+    context_settings={
+        "allow_extra_args": True,
+        "ignore_unknown_options": True,
+        "help_option_names": [],  # a benchmark has options, and help, of its own
+    }
+)
 def bench(ctx: typer.Context) -> None:
     """Run benchmarks, from a clone of the repository: weft bench latency --json FILE."""
     sys.path.insert(0, str(Path.cwd()))
