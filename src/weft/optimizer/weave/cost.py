@@ -53,6 +53,10 @@ class CostModel(Protocol):
 
     def tree(self, load: Load, stream: Stream) -> Number: ...
 
+    def partials(self, load: Load, stream: Stream) -> Number:
+        """The partials that such a tree writes per tick."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class PaperCosts:
@@ -64,8 +68,11 @@ class PaperCosts:
     """
 
     def tree(self, load: Load, stream: Stream) -> Number:
+        return stream.rate + self.partials(load, stream) * load.overlap
+
+    def partials(self, load: Load, stream: Stream) -> Number:
         most = np.maximum(load.edge_rate, stream.rate)
-        return stream.rate + np.minimum(load.edge_rate * load.cells, most) * load.overlap
+        return np.minimum(load.edge_rate * load.cells, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +97,20 @@ class SparkCosts:
     per_tree: float = 0.1  # jobs and files of one tree in one batch
 
     def tree(self, load: Load, stream: Stream) -> Number:
-        chances = (load.edge_rate + 1 / stream.batch) * load.cells
-        written = -chances * np.expm1(-stream.rate / chances)
         levels = np.maximum(0.0, np.log2(load.longest * load.edge_rate))
         panes = load.window_bits + load.window_rate * np.log2(load.edge_rate)
         nodes = load.window_rate + 2 * np.maximum(0.0, panes)
         return (
             self.per_tree / stream.batch
             + self.row * stream.rate
-            + (self.cell + self.level * levels) * written
+            + (self.cell + self.level * levels) * self.partials(load, stream)
             + self.window * load.window_rate
             + self.node * load.cells * nodes
         )
+
+    def partials(self, load: Load, stream: Stream) -> Number:
+        chances = (load.edge_rate + 1 / stream.batch) * load.cells
+        return -chances * np.expm1(-stream.rate / chances)
 
 
 def load_of(queries: Iterable[Query], edge_rate: Number, cells: Number) -> Load:

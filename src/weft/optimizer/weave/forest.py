@@ -23,7 +23,7 @@ import numpy as np
 from weft.optimizer.weave.cost import CostModel, Load, Stream, load_of, shape_of
 from weft.optimizer.weave.counts import Counts, Names
 from weft.optimizer.weave.plan import Plan, plan_of
-from weft.optimizer.weave.space import Edges, Space, rows_of, space_for
+from weft.optimizer.weave.space import Edges, Space, grown, rows_of, space_for
 from weft.optimizer.weave.windows import Query
 
 Bundle = tuple[Query, ...]
@@ -203,6 +203,18 @@ class Forest:
         mass = float(self.mass[into] + self.mass[other] - common)
         self.put(into, self.standing((*self.trees[into], *self.trees[other]), row, mass))
         self.put(other, None)
+
+    def make_room(self, edges: Edges) -> None:
+        """Let the space hold one more set of edges; all trees are measured in it again."""
+        if self.space.holds(edges):
+            return
+        sets = [[bundle[0].classes for bundle in tree] for tree in self.trees]
+        self.space, self.rows = grown(self.space, edges, sets, self.rows)
+        self._row_cache.clear()
+        masses = self.space.mass(self.rows)
+        for slot, tree in enumerate(self.trees):
+            found = self.standing(tree, self.rows[:, slot], float(masses[slot]))
+            self.table[:, slot] = found.numbers
 
     def compact(self) -> np.ndarray:
         """Drop the empty slots; returns the slots that stay, in order."""

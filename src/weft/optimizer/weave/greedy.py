@@ -57,6 +57,7 @@ class Lookup:
     def __init__(self, forest: Forest) -> None:
         size = len(forest)
         self.forest, self.live = forest, size
+        self.benefits = size * (size - 1) // 2  # computed so far: each pair once, then one row
         self.common = np.empty((size, size))
         self.gain = np.empty((size, size))
         for slot in range(size):
@@ -81,10 +82,12 @@ class Lookup:
             return None
         row = self._common_with_both(x, y)
         self.forest.merge(x, y, self.common[x, y])
+        row[~np.isfinite(self.gain[x])] = 0.0  # slots that are gone, and x itself
         row[x], row[y] = self.forest.mass[x], 0.0
         self.common[x] = self.common[:, x] = row
         self._replace(x, y)
         self.live -= 1
+        self.benefits += self.live - 1
         return x, y
 
     def _common_with_both(self, x: int, y: int) -> np.ndarray:

@@ -61,9 +61,13 @@ class PeriodSpace:
         return -(-self.period // 64)
 
     def row(self, edges: Edges) -> np.ndarray:
+        return self.union((edges,))
+
+    def union(self, sets: Iterable[Edges]) -> np.ndarray:
         marks = np.zeros(self.period, dtype=bool)
-        for modulus, residue in edges:
-            marks[residue::modulus] = True
+        for edges in sets:
+            for modulus, residue in edges:
+                marks[residue::modulus] = True
         return packed(marks)
 
     def mass(self, rows: Rows) -> np.ndarray:
@@ -204,6 +208,17 @@ def _held_by(points: np.ndarray, sets: Sequence[Edges]) -> np.ndarray:
     last = np.array([edges[-1][1] for edges in sets])
     rest = points[:, None] % moduli
     return packed(((rest == first) | (rest == last)).any(axis=1))
+
+
+def remaining(space: Space, row: np.ndarray, gone: Edges, rest: Sequence[Edges]) -> np.ndarray:
+    """The row of a tree after one of its sets has left it. Only the bits of that set can change."""
+    if isinstance(space, PeriodSpace):
+        return space.union(rest)
+    words = np.flatnonzero(space.row(gone))
+    left = row.copy()
+    points = space.points.reshape(-1, 64)[words].reshape(-1)
+    left[words] = _held_by(points, rest) & space.keep[words]
+    return left
 
 
 def rows_of(space: Space, trees: Sequence[Sequence[Edges]]) -> Rows:
