@@ -72,6 +72,7 @@ class SharedQuery:
     finish_spark: str
     finish_duck: str | None  # None: DuckDB cannot say it with the same meaning
     is_row_local: bool  # the finish maps each merged row by itself
+    is_total: bool = False  # its folds raise no error, whatever the rows: none can stop the others
 
 
 def share(
@@ -96,6 +97,7 @@ def share(
         tuple(sorted(terms.dimensions.values(), key=lambda d: d.key)),
         tuple(sorted(terms.statistics.values(), key=lambda s: s.key)),
         block.is_global, finish, spark, duck, finisher.is_row_local,
+        terms.is_total,
     )  # fmt: skip
 
 

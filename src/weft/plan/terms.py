@@ -20,6 +20,7 @@ from weft.logical.aggregates import (
 from weft.logical.aggregates.kinds import is_portable, refuse_unstored
 from weft.logical.canonical import canonical, text_of
 from weft.logical.statistics import Dimension, Statistic
+from weft.logical.total import is_total
 from weft.plan.blocks import WRAPPERS, is_aggregate_call
 from weft.plan.recompute import PlannedSource
 from weft.plan.resolve import END, START, TIME, Block
@@ -43,6 +44,8 @@ class Types:
             return self._known[inner.name.lower()]
         if isinstance(inner, exp.Boolean):
             return "boolean"
+        if isinstance(inner, exp.Literal) and inner.is_string:
+            return "string"
         edges = inner.copy().transform(_as_time)
         return self.of_text(edges.sql(dialect="spark"))
 
@@ -59,7 +62,12 @@ def _as_time(node: exp.Expression) -> exp.Expression:
 
 
 class Terms:
-    """Collects dimensions and statistics while the finish is built."""
+    """Collects dimensions and statistics while the finish is built.
+
+    An expression that may raise an error is evaluated only on the rows that the query keeps: it
+    becomes CASE WHEN predicate THEN expression END. Rows of other queries have NULL there, under a
+    signature that this query does not read.
+    """
 
     def __init__(
         self, planned: PlannedSource, block: Block, type_of: TypeOf, aggregates: Aggregates
@@ -70,6 +78,7 @@ class Terms:
         self.statistics: dict[str, Statistic] = {}
         self._aggregates = aggregates
         self._lowered: dict[str, Lowered] = {}
+        self.is_total = True  # no fold raises an error, whatever the row
         for group in block.groups:
             self._add_group(group)
 
@@ -82,13 +91,19 @@ class Terms:
             raise CannotShare("GROUP BY mixes a window's edges with columns")
         type_ = self.types.of(form)
         refuse_unstored(type_)
-        key = text_of(form)
-        self.dimensions[key] = Dimension(key, type_, key)
+        kept = text_of(self._guarded(form))
+        self.dimensions[text_of(form)] = Dimension(kept, type_, kept)
+
+    def _guarded(self, form: exp.Expression) -> exp.Expression:
+        if is_total(form, self.types.of_text):
+            return form
+        self.is_total = False
+        if self.predicate is None:
+            return form
+        return canonical(exp.Case().when(self.predicate.copy(), form))
 
     def dimension(self, node: exp.Expression) -> Dimension | None:
         """The dimension that an expression is, if it is one."""
-        if not isinstance(node, exp.Condition) and not isinstance(node, exp.Expression):
-            return None
         return self.dimensions.get(text_of(canonical(node)))
 
     def lowered(self, node: exp.Expression) -> Lowered | None:
@@ -100,6 +115,7 @@ class Terms:
             found = self._aggregates.lower(self._call(node))
             for statistic in found.statistics:
                 self.statistics[statistic.key] = statistic
+            self.is_total = self.is_total and found.is_total
             self._lowered[text] = found
         return self._lowered[text]
 
@@ -107,7 +123,7 @@ class Terms:
         condition, ignores, inner = None, False, node
         while isinstance(inner, WRAPPERS):
             if isinstance(inner, exp.Filter):
-                condition = canonical(inner.expression.this)
+                condition = self._guarded(canonical(inner.expression.this))
             elif isinstance(inner, exp.IgnoreNulls):
                 ignores = True
             elif isinstance(inner, exp.WithinGroup):
@@ -130,8 +146,9 @@ class Terms:
         if any(isinstance(n, exp.Order | exp.Limit) for n in node.walk()):
             raise CannotShare("ORDER BY inside an aggregate")
         form = canonical(node)
-        text = text_of(form)
-        return Argument(text, text, self.types.of(form), form)
+        kept = self._guarded(form)
+        text = text_of(kept)
+        return Argument(text, text, self.types.of(form), kept)
 
 
 def is_call(node: exp.Expression) -> bool:

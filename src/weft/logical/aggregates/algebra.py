@@ -87,6 +87,7 @@ class Lowered:
     spark: str
     duck: str | None
     type: str
+    is_total: bool = True  # folding and merging raise no error, whatever the values
 
 
 @dataclass(frozen=True, slots=True)

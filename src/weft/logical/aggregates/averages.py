@@ -64,8 +64,11 @@ def duck_divided_decimal(total: str, many: str, precision: int, scale: int) -> s
         return None
     units = f"CAST(replace(CAST({total} AS VARCHAR), '.', '') AS HUGEINT)"
     scaled = f"(2 * abs({units}) * {10 ** (places - scale)} + {many})"
-    rounded = f"CAST(({scaled} // (2 * CAST(nullif({many}, 0) AS HUGEINT))) AS VARCHAR)"
-    text = f"lpad({rounded}, greatest(length({rounded}), {places + 1}), '0')"
+    rounded = f"({scaled} // (2 * CAST(nullif({many}, 0) AS HUGEINT)))"
+    whole, rest = (
+        f"CAST({rounded} // {10**places} AS VARCHAR)",
+        f"CAST({rounded} % {10**places} AS VARCHAR)",
+    )
     sign = f"CASE WHEN {total} < 0 THEN '-' ELSE '' END"
-    number = f"{sign} || left({text}, -{places}) || '.' || right({text}, {places})"
+    number = f"{sign} || {whole} || '.' || lpad({rest}, {places}, '0')"
     return f"CAST({number} AS DECIMAL({digits},{places}))"

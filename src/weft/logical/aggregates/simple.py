@@ -7,6 +7,7 @@ of the values that are not NULL, with the division and the result type of Spark'
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -45,6 +46,29 @@ def summed(call: Call, argument: Argument) -> Statistic:
     return Statistic(call.key("sum", argument.key), type_, fold, "sum({})", duck)
 
 
+def halves(call: Call, argument: Argument) -> Statistic:
+    """A sum of BIGINTs as two, of their upper and of their lower 32 bits.
+
+    Neither half overflows below 2^31 rows, so one query's overflow is an error of its own answer,
+    raised by its finish, and not of the fold that all queries share.
+    """
+    high = call.fold(f"sum(shiftright({argument.sql}, 32))")
+    low = call.fold(f"sum({argument.sql} & 4294967295L)")
+    return Statistic(
+        call.key("halves", argument.key), "struct<high:bigint,low:bigint>",
+        f"named_struct('high', {high}, 'low', {low})",
+        "named_struct('high', sum({}.high), 'low', sum({}.low))",
+        "struct_pack(high := CAST(sum({}.high) AS BIGINT), low := CAST(sum({}.low) AS BIGINT))",
+    )  # fmt: skip
+
+
+def _joined(state: Statistic) -> Lowered:
+    s, d = f"`{state.column}`", f'"{state.column}"'
+    spark = f"CAST(CAST({s}.high AS DECIMAL(25,0)) * 4294967296BD + {s}.low AS BIGINT)"
+    duck = f"CAST(CAST({d}.high AS HUGEINT) * 4294967296 + {d}.low AS BIGINT)"
+    return Lowered((state,), spark, duck, "bigint")
+
+
 def sum_type(type_: str) -> str:
     if type_ in INTEGERS:
         return "bigint"
@@ -81,7 +105,16 @@ def _or_zero(one: Statistic) -> str:
 def sum_(call: Call) -> Lowered:
     if call.is_distinct:
         return sum_of_set(call, sum_type(call.arguments[0].type))
-    return _itself(summed(call, call.arguments[0]))
+    (what,) = call.arguments
+    if what.type == "bigint":
+        return _joined(halves(call, what))
+    return _itself(summed(call, what), _is_safe(what.type))
+
+
+def _is_safe(type_: str) -> bool:
+    """Whether a sum cannot overflow, nor its argument fail to be a number."""
+    found = decimal(type_)
+    return type_ != "string" and (found is None or found[0] <= 28)
 
 
 def avg(call: Call) -> Lowered:
@@ -94,11 +127,11 @@ def avg(call: Call) -> Lowered:
         total = Statistic(call.key("sum_double", what.key), "double", fold, "sum({})", "sum({})")
     else:
         total = summed(call, what)
-    return average(total, many, what.type)
+    return replace(average(total, many, what.type), is_total=_is_safe(what.type))
 
 
-def _itself(one: Statistic) -> Lowered:
-    return Lowered((one,), f"`{one.column}`", f'"{one.column}"', one.type)
+def _itself(one: Statistic, is_total: bool = True) -> Lowered:
+    return Lowered((one,), f"`{one.column}`", f'"{one.column}"', one.type, is_total)
 
 
 def extreme(name: str) -> Lower:

@@ -1,0 +1,284 @@
+"""The law of every aggregate: finishing the merged parts of any split is Spark's own answer.
+
+One table holds many cases at once, told apart by a column, so that each example costs a few jobs:
+fold by part, merge flat and as a tree (on Spark and on DuckDB), finish, and compare with Spark's own
+functions over all the rows, and with the types that Spark's analyser gives them.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from weft.logical.aggregates import BUILT_IN
+from weft.logical.relations import Column, Kind, Relation
+from weft.plan.recompute import plan_recompute
+from weft.plan.share import SharedQuery, share
+from weft.sql.bind import bind
+from weft.sql.parse import parse
+
+TYPES = {
+    "g": ("INT", pa.int32()),
+    "i": ("INT", pa.int32()),
+    "h": ("SMALLINT", pa.int16()),
+    "l": ("BIGINT", pa.int64()),
+    "d": ("DOUBLE", pa.float64()),
+    "e": ("DOUBLE", pa.float64()),
+    "f": ("FLOAT", pa.float32()),
+    "m": ("DECIMAL(10,2)", pa.decimal128(10, 2)),
+    "w": ("DECIMAL(20,4)", pa.decimal128(20, 4)),
+    "s": ("STRING", pa.string()),
+    "b": ("BOOLEAN", pa.bool_()),
+    "ts": ("TIMESTAMP", pa.timestamp("us", tz="UTC")),
+}
+STREAM = Relation(Kind.STREAM, "t", tuple(Column(n, sql) for n, (sql, _) in TYPES.items()), "ts")
+BY_TIME = "struct(ts, _weft_tick, _weft_ord)"
+
+# what a query asks for → what Spark's own answer is, where it is spelled otherwise
+EXACT = {
+    "count(*)": None, "count(i)": None, "count(i, s)": None, "count(1)": None, "count_if(d > 0)": None,
+    "sum(h)": None, "sum(i)": None, "sum(l)": None, "sum(m)": None, "sum(w)": None,
+    "sum(d)": None, "sum(f)": None, "avg(h)": None, "avg(i)": None, "avg(l)": None, "avg(d)": None,
+    "avg(f)": None, "avg(m)": None, "avg(w)": None, "mean(m * 3)": None,
+    **{f"{f}({c})": None for f in ("min", "max") for c in "hildfmwsb"}, "max(ts)": None,
+    "bool_and(b)": None, "bool_or(b)": None, "every(b)": None, "some(b)": None, "any(b)": None,
+    "bit_and(i)": None, "bit_or(l)": None, "bit_xor(h)": None,
+    "var_pop(d)": None, "var_samp(e)": None, "variance(i)": None, "stddev(e)": None,
+    "std(m)": None, "stddev_pop(e)": None, "stddev_samp(f)": None,
+    "covar_pop(f, e)": None, "covar_samp(e, i)": None, "corr(e, i)": None,
+    **{f"regr_{f}(e, i)": None for f in ("slope", "intercept", "r2", "sxx", "syy", "sxy", "count")},
+    "regr_avgx(m, i)": None, "regr_avgy(m, i)": None,
+    "first(i)": f"min_by(i, {BY_TIME})", "last(s)": f"max_by(s, {BY_TIME})",
+    "first_value(s) IGNORE NULLS": f"min_by(s, {BY_TIME}) FILTER (WHERE s IS NOT NULL)",
+    "last_value(m, true)": f"max_by(m, {BY_TIME}) FILTER (WHERE m IS NOT NULL)",
+    "any_value(d)": f"min_by(d, {BY_TIME})",
+    "min_by(s, i)": "min_by(s, struct(i, ts, _weft_tick, _weft_ord)) FILTER (WHERE i IS NOT NULL)",
+    "max_by(m, d)": "max_by(m, struct(d, ts, _weft_tick, _weft_ord)) FILTER (WHERE d IS NOT NULL)",
+    "count(DISTINCT s)": None, "count(DISTINCT d)": None, "count(DISTINCT i, b)": None,
+    "sum(DISTINCT i)": None, "sum(DISTINCT m)": None, "avg(DISTINCT i)": None,
+    "avg(DISTINCT m)": None, "min(DISTINCT m)": None,
+    "collect_set(i)": "sort_array(collect_set(i))", "collect_set(s)": "sort_array(collect_set(s))",
+    "array_agg(s)": f"transform(array_sort(collect_list(named_struct('k', {BY_TIME}, 'v', s))"
+                    " FILTER (WHERE s IS NOT NULL)), x -> x.v)",
+    "count(*) FILTER (WHERE i > 0)": None, "sum(d) FILTER (WHERE b)": None,
+    "avg(m) FILTER (WHERE NOT b)": None, "var_pop(e) FILTER (WHERE i > 0)": None,
+    "count(DISTINCT s) FILTER (WHERE b)": None, "max(h + i / 2)": None,
+    "sum(i) + count(*)": None, "max(e) - min(e)": None,
+}  # fmt: skip
+ONLY_SPARK = {
+    "max(struct(i, s))": None, "min(array(i, h))": None,
+    "listagg(s, ',')": f"CASE WHEN count(s) > 0 THEN array_join(transform(array_sort(collect_list(named_struct('k', {BY_TIME},"
+                       " 'v', s)) FILTER (WHERE s IS NOT NULL)), x -> x.v), ',') END",
+}  # fmt: skip
+
+INTS = st.one_of(st.none(), st.integers(-5, 5), st.integers(-(2**31), 2**31 - 1))
+DOUBLES = st.one_of(
+    st.none(),
+    st.sampled_from([0.0, -0.0, math.nan, math.inf, -math.inf, 1.5]),
+    st.floats(-1e9, 1e9, allow_subnormal=False),
+)
+TAME = st.one_of(st.none(), st.floats(1e6, 1e6 + 10, width=32), st.integers(-3, 3).map(float))
+
+
+def decimals(digits: int, scale: int):
+    top = 10**digits - 1
+    return st.one_of(st.none(), st.integers(-99, 99), st.integers(-top, top)).map(
+        lambda u: None if u is None else Decimal(u).scaleb(-scale)
+    )
+
+
+ROW = st.fixed_dictionaries({
+    "i": INTS, "h": st.one_of(st.none(), st.integers(-(2**15), 2**15 - 1)),
+    "l": st.one_of(st.none(), st.integers(-(2**53), 2**53)), "d": DOUBLES, "e": TAME,
+    "f": st.one_of(st.none(), st.floats(-1e6, 1e6, width=32), st.just(math.nan)),
+    "m": decimals(10, 2), "w": decimals(20, 4),
+    "s": st.one_of(st.none(), st.sampled_from(["", "a", "B", "é", "\U0001f600", "aa"])),
+    "b": st.one_of(st.none(), st.booleans()), "seconds": st.integers(0, 3), "part": st.integers(0, 5),
+})  # fmt: skip
+CASES = st.lists(st.lists(ROW, max_size=9), min_size=8, max_size=40)
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Names:
+    def find(self, name: str) -> Relation | None:
+        return STREAM if name.lower() == "t" else None
+
+    def all(self) -> list[str]:
+        return ["t"]
+
+
+def table_of(cases: list[list[dict]]) -> pa.Table:
+    rows = []
+    for g, case in enumerate(cases):
+        for order, row in enumerate(case):
+            made = {k: v for k, v in row.items() if k != "seconds"}
+            made |= {"g": g, "ts": START + timedelta(seconds=row["seconds"])}
+            made |= {"_weft_time": made["ts"], "_weft_tick": order // 3, "_weft_ord": order}
+            rows.append(made)
+    schema = pa.schema([
+        *((name, arrow) for name, (_, arrow) in TYPES.items()), ("part", pa.int32()),
+        ("_weft_time", TYPES["ts"][1]), ("_weft_tick", pa.int64()), ("_weft_ord", pa.int64()),
+    ])  # fmt: skip
+    return pa.Table.from_pylist(rows, schema)
+
+
+def shared(spark, asked: list[str]) -> SharedQuery:
+    columns = ", ".join(f"{text} AS a{i}" for i, text in enumerate(asked))
+    statement = parse(f"CREATE CONTINUOUS QUERY q AS SELECT g, {columns} FROM t GROUP BY g")[0]
+    plan = plan_recompute(bind(statement.select, Names()))
+
+    def type_of(text: str) -> str:
+        return spark.table("laws").selectExpr(text).schema[0].dataType.simpleString()
+
+    return share(plan, type_of, BUILT_IN)
+
+
+def same(a: object, b: object) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        if math.isnan(a) or math.isnan(b):
+            return math.isnan(a) and math.isnan(b)
+        return a == b or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9 * 1e9 ** (abs(a) > 1e3))
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+def check(found: dict, expected: dict, asked: list[str], how: str) -> None:
+    assert found.keys() == expected.keys(), how
+    for g, row in expected.items():
+        for text, mine, spark_says in zip(asked, found[g], row, strict=True):
+            assert same(mine, spark_says), (how, text, g, mine, spark_says)
+
+
+def by_group(rows) -> dict:
+    return {row[0]: list(row[1:]) for row in rows}
+
+
+class Laws:
+    """The shared query of all aggregates, prepared once."""
+
+    def __init__(self, spark, folder: Path, asked: dict[str, str | None]) -> None:
+        self.spark, self.folder, self.asked = spark, folder, list(asked)
+        self.query = shared(spark, self.asked)
+        own = ", ".join(f"{sql or text} AS a{i}" for i, (text, sql) in enumerate(asked.items()))
+        self.own = f"SELECT g, {own} FROM laws GROUP BY g"
+        (self.key,) = (d.column for d in self.query.dimensions)
+
+    def fold(self) -> str:
+        made = ", ".join(f"{s.fold} AS {s.column}" for s in self.query.statistics)
+        nothing = ", ".join(f"CAST(NULL AS {s.type}) AS {s.column}" for s in self.query.statistics)
+        return (
+            f"SELECT g AS {self.key}, part, {made} FROM laws GROUP BY g, part"
+            f" UNION ALL SELECT DISTINCT g, -1, {nothing} FROM laws"  # a part without rows
+        )
+
+    def merge(self, source: str, by: str, duck: bool = False) -> str:
+        made = [
+            f"{s.duck_merged() if duck else s.merged()} AS {s.column}"
+            for s in self.query.statistics
+        ]
+        return f"SELECT {self.key}, {by} AS part, {', '.join(made)} FROM {source} GROUP BY {self.key}, {by}"
+
+    def types(self) -> None:
+        """Merging keeps each statistic's type; the finish has the types of Spark's own."""
+        merged = self.spark.sql(self.merge("folded", "part * 0"))
+        found = {f.name: f.dataType.simpleString() for f in merged.schema}
+        for s in self.query.statistics:
+            assert found[s.column] == s.type, s
+        merged.createOrReplaceTempView("weft_m0")
+        finished = self.spark.sql(self.query.finish_spark).schema
+        for text, mine, own in zip(
+            ["g", *self.asked], finished, self.spark.sql(self.own).schema, strict=True
+        ):
+            assert mine.dataType.simpleString() == own.dataType.simpleString(), text
+
+    def run(self, cases: list[list[dict]]) -> None:
+        path = self.folder / "rows.parquet"
+        pq.write_table(table_of(cases), path)
+        self.spark.read.parquet(str(path)).createOrReplaceTempView("laws")
+        parts = self.folder / "parts"
+        self.spark.sql(self.fold()).coalesce(1).write.mode("overwrite").parquet(str(parts))
+        expected = by_group(self.spark.sql(self.own).collect())
+        self.spark.read.parquet(str(parts)).createOrReplaceTempView("folded")
+        for how, plan in (
+            ("flat", self.merge("folded", "part * 0")),
+            ("tree", self.merge(f"({self.merge('folded', 'part % 2')})", "part * 0")),
+        ):
+            self.spark.sql(plan).createOrReplaceTempView("weft_m0")
+            found = by_group(self.spark.sql(self.query.finish_spark).collect())
+            check(found, expected, self.asked, f"spark {how}")
+        if self.query.finish_duck:
+            self.run_duck(parts, expected)
+
+    def run_duck(self, parts: Path, expected: dict) -> None:
+        source = f"read_parquet('{parts}/*.parquet')"
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            for how, plan in (
+                ("flat", self.merge(source, "part * 0", duck=True)),
+                (
+                    "tree",
+                    self.merge(
+                        f"({self.merge(source, 'part % 2', duck=True)})", "part * 0", duck=True
+                    ),
+                ),
+            ):
+                connection.execute(f"CREATE OR REPLACE VIEW weft_m0 AS {plan}")
+                found = by_group(connection.sql(self.query.finish_duck).fetchall())
+                check(found, _as_duck(expected), self.asked, f"duckdb {how}")
+
+
+def _as_duck(expected: dict) -> dict:
+    def plain(value: object) -> object:
+        if isinstance(value, datetime):
+            return value.replace(tzinfo=UTC)
+        return value
+
+    return {g: [plain(v) for v in row] for g, row in expected.items()}
+
+
+@pytest.fixture(scope="module")
+def laws(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("laws")
+    pq.write_table(table_of([[]]), folder / "rows.parquet")
+    spark.read.parquet(str(folder / "rows.parquet")).createOrReplaceTempView("laws")
+    return {
+        "both": Laws(spark, folder, EXACT),
+        "spark": Laws(spark, folder, ONLY_SPARK),
+    }
+
+
+EXAMPLES = settings(
+    max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), database=None
+)
+
+
+@EXAMPLES
+@given(cases=CASES)
+def test_any_split_in_any_order_on_both_engines(laws, cases) -> None:
+    law = laws["both"]
+    assert law.query.finish_duck is not None
+    law.run([[r] for r in cases[0]] + cases)
+
+
+@settings(EXAMPLES, max_examples=2)
+@given(cases=CASES)
+def test_what_only_spark_can_merge(laws, cases) -> None:
+    law = laws["spark"]
+    assert law.query.finish_duck is None
+    law.run(cases)
+
+
+def test_types_are_sparks_own(laws) -> None:
+    for law in laws.values():
+        law.run([[]])
+        law.types()
