@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from weft.catalog.records import QueryRecord, to_micros
 from weft.catalog.rules import unknown
-from weft.delivery.statements import Executor
+from weft.delivery.statements import Executor, together
 from weft.delivery.status import Status, read_status
 from weft.engine import Engine
 from weft.errors import InputError, SqlError, StorageError, WeftError
-from weft.results import answers, pull
+from weft.results import answers, pull, reading
 from weft.results.at import is_portable, refuse_pruned, standing_at
 from weft.results.subscribe import Snapshot, Subscription
 from weft.sql.parse import parse
@@ -68,8 +68,8 @@ class Database:
         CREATE CONTINUOUS QUERY gives a Query; SELECT, SHOW, DESCRIBE and EXPLAIN a pyarrow.Table.
         """
         result = None
-        for statement in parse(text):
-            result = self._executor.execute(statement)
+        for group in together(parse(text)):
+            result = self._executor.execute_all(group)
         return result
 
     def script(self, text: str) -> Iterator[tuple[str, Any]]:
@@ -160,23 +160,21 @@ class Query:
         """The current answer, or the answer as it stood at an instant of the query's clock."""
 
         def read(view, record: QueryRecord) -> pa.Table:
-            segments = view.segments(record.owner, "changes", "base")
             if at is None:
                 refuse_failed(record)
-                sql = answers.current(record, segments, self._engine.root)
-                return answers.read(sql, record.output_columns())
-            return self._at(view, record, segments, to_micros(as_instant(at)))
+                found = reading.current(view, record, self._engine.root)
+                return reading.fetch(found, record.output_columns())
+            return self._at(view, record, to_micros(as_instant(at)))
 
         return self._look(read)
 
-    def _at(self, view, record: QueryRecord, segments: list, micros: int) -> pa.Table:
+    def _at(self, view, record: QueryRecord, micros: int) -> pa.Table:
         """The answer at an instant: as it was stored then, else computed over what the windows held."""
         root, columns = self._engine.root, record.output_columns()
-        number = view.evaluation_at(record.id, micros)
         is_stored = record.clock is None or micros >= record.clock
-        is_stored = is_stored or view.clock_at(record.id, number) == micros
+        is_stored = is_stored or reading.is_evaluated_at(view, record, micros)
         if record.is_per_window or is_stored:
-            return answers.read(answers.at_instant(record, segments, root, micros, number), columns)
+            return reading.fetch(reading.at_instant(view, record, root, micros), columns)
         plan = self._engine.plan_of(view, record)
         refuse_pruned(plan, view, micros)
         if is_portable(plan):
@@ -189,9 +187,8 @@ class Query:
         """Every window emitted so far; for a standing answer, its changes."""
 
         def read(view, record: QueryRecord) -> pa.Table:
-            segments = view.segments(record.owner, "changes", "base")
-            sql = pull.history_sql(record, segments, view, self._engine.root)
-            return answers.read(sql, pull.history_columns(record))
+            found = reading.history(view, record, self._engine.root)
+            return reading.fetch(found, pull.history_columns(record))
 
         return self._look(read)
 
@@ -211,13 +208,13 @@ class Query:
         while `follow` is true; `timeout` is how many seconds to wait for the next change."""
         is_following = (lambda: self._engine.is_running) if follow is None else (lambda: follow)
 
-        def look() -> Snapshot:
+        def look(after: int) -> Snapshot:
             with self._engine.catalog.read() as view:
                 record = self._find(view)
-                clocks = {e.evaluation: e.clock for e in view.evaluations(record.id)}
-                return Snapshot(record, view.segments(record.owner, "changes"), clocks)
+                log = reading.change_log(view, record, self._engine.root, after)
+                return Snapshot(record, log, reading.clocks(view, record))
 
-        return Subscription(look, self._engine.root, token, is_following, timeout)
+        return Subscription(look, self._record().id, token, is_following, timeout)
 
     def explain(self, format: str = "text") -> str:
         from weft.delivery.explain import explain_query, render

@@ -18,10 +18,28 @@ from weft.sql import statements as st
 from weft.sql.bind import bind
 
 
+def together(statements: list[Any]) -> list[list[Any]]:
+    """Statements in order, with queries that are created one after the other in one group."""
+    groups: list[list[Any]] = []
+    for statement in statements:
+        is_next = groups and isinstance(statement, st.CreateQuery)
+        if is_next and isinstance(groups[-1][-1], st.CreateQuery):
+            groups[-1].append(statement)
+        else:
+            groups.append([statement])
+    return groups
+
+
 class Executor:
     def __init__(self, engine: Engine, query: Callable[[str], Any]) -> None:
         self._engine = engine
         self._query = query
+
+    def execute_all(self, statements: list[Any]) -> Any:
+        """Carry out statements of one kind that came together; returns the last one's result."""
+        if len(statements) > 1:
+            return self._query(self._engine.create_queries(statements)[-1].name)
+        return self.execute(statements[0])
 
     @singledispatchmethod
     def execute(self, statement: Any) -> Any:

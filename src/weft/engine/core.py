@@ -58,6 +58,7 @@ class Engine:
         self._running = threading.Lock()
         self._ticks: Ticks | None = None
         self._batches = None
+        self._analyses = None
         self._loop = None
         self._unmaintained = 0  # batches since the last round of maintenance
 
@@ -113,6 +114,26 @@ class Engine:
             return self._batches
 
     @property
+    def analyses(self):
+        with self.lock:
+            if self._analyses is None:
+                from weft.spark.register import Analyses
+
+                self._analyses = Analyses(self.spark)
+            return self._analyses
+
+    def world(self, view: View):
+        """What an analysis may look at."""
+        from weft.spark.world import load_world
+
+        return load_world(view, self.root, self.plans.by_id)
+
+    def network_changed(self) -> None:
+        """Nodes or classes were dropped: read the networks again."""
+        if self._batches is not None:
+            self._batches.forget_networks()
+
+    @property
     def loop(self):
         with self.lock:
             if self._loop is None:
@@ -160,6 +181,9 @@ class Engine:
 
     def create_query(self, statement: CreateQuery) -> QueryRecord:
         return registry.create_query(self, statement)
+
+    def create_queries(self, statements: list[CreateQuery]) -> list[QueryRecord]:
+        return registry.create_queries(self, statements)
 
     def drop(self, kind: str, name: str, if_exists: bool, **place: int) -> None:
         registry.drop(self, kind, name, if_exists, **place)
@@ -261,6 +285,6 @@ class Engine:
                 from weft.spark.session import release_session
 
                 release_session(self._session)
-            self._session = self._batches = self._loop = None
+            self._session = self._batches = self._analyses = self._loop = None
             self.writer.release()
             self.catalog.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from weft.catalog.records import QueryRecord
 from weft.catalog.store import Catalog
 from weft.catalog.view import View
+from weft.logical.aggregates import BUILT_IN, Aggregates
 from weft.logical.query import BoundQuery
 from weft.logical.relations import Emit
 from weft.plan.inline import inline_views
@@ -50,6 +51,10 @@ class Plans:
         record = view.find(name)
         self.of(view, record)
         return self._definitions[record.id]
+
+    def aggregates(self, view: View) -> Aggregates:
+        """The aggregate functions that queries may use: built-in and user-defined."""
+        return BUILT_IN
 
     def forget(self, record: QueryRecord) -> None:
         """Drop a plan; plans that had its definition inlined are made anew."""

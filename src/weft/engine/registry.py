@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,12 +22,15 @@ from weft.catalog.rules import (
 )
 from weft.catalog.view import View
 from weft.errors import SqlError
+from weft.logical.aggregates import CannotShare
 from weft.logical.query import BoundQuery
-from weft.logical.relations import StreamDefinition, TableDefinition
+from weft.logical.relations import Emit, Kind, StreamDefinition, TableDefinition
+from weft.optimizer.network import release_unused
+from weft.plan.drafting import Sharing, draft
 from weft.plan.recompute import RecomputePlan, plan_recompute
 from weft.results.pull import Standing
 from weft.sql.bind import bind
-from weft.sql.options import check_stream_options
+from weft.sql.options import check_query_options, check_stream_options
 from weft.sql.statements import CreateQuery
 from weft.storage.crash import crash_point
 
@@ -73,19 +77,169 @@ def create_table(
 
 def create_query(engine: Engine, statement: CreateQuery) -> QueryRecord:
     """Bind, plan, check, evaluate over the retained history, commit."""
+    return create_queries(engine, [statement])[0]
+
+
+def create_queries(engine: Engine, statements: Sequence[CreateQuery]) -> list[QueryRecord]:
+    """Register queries; those that come one after the other and share go in together."""
     with engine.lock:
         ticks = engine.become_writer()
+        waiting = Waiting(engine)
+        for statement in statements:
+            if waiting.is_named_by(statement):
+                waiting.flush()
+            with engine.catalog.read() as view:
+                old = view.find(statement.name)
+                if isinstance(old, QueryRecord) and statement.if_not_exists:
+                    continue
+                if old is not None and not (isinstance(old, QueryRecord) and statement.or_replace):
+                    waiting.flush()
+                    raise taken(old, "query")
+                planned = waiting.flushed_on_error(lambda: _planned(engine, view, statement, old))  # noqa: B023
+            if old is not None or not waiting.takes(planned):
+                waiting.flush()
+                _register(engine, planned, ticks.next())
+        waiting.flush()
         with engine.catalog.read() as view:
-            old = view.find(statement.name)
-            if isinstance(old, QueryRecord) and statement.if_not_exists:
-                return old
-            if old is not None and not (isinstance(old, QueryRecord) and statement.or_replace):
-                raise taken(old, "query")
-            bound = engine.plans.bind(view, statement.select, statement.emit)
-            reads = _reads(view, bound, statement)
-            refuse_cycle(view, reads, old)
-            plan = plan_recompute(bound)
-        return _register(engine, statement, bound, plan, reads, old, ticks.next())
+            return [view.find(statement.name) for statement in statements]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """A query that is bound, planned and checked, but not registered."""
+
+    statement: CreateQuery
+    bound: BoundQuery
+    plan: RecomputePlan
+    record: QueryRecord  # without an id
+    old: QueryRecord | None
+    sharing: Sharing | None
+
+
+def _planned(
+    engine: Engine, view: View, statement: CreateQuery, old: QueryRecord | None
+) -> Planned:
+    from weft.spark.register import horizons_of, make_record
+
+    check_query_options(statement)
+    bound = engine.plans.bind(view, statement.select, statement.emit)
+    reads = _reads(view, bound, statement)
+    refuse_cycle(view, reads, old)
+    plan = plan_recompute(bound)
+    world = engine.world(view)
+    analyses = engine.analyses
+    answer = analyses.schema(world, plan, statement.text)
+    horizons = horizons_of(plan, world)
+    record = make_record(0, statement.name, statement.text, bound, plan, answer, reads, horizons, 0)
+    try:
+        sharing = _share(engine, view, statement, plan, answer.names, horizons)
+        record = replace(record, strategy="shared")
+    except CannotShare as reason:
+        sharing = None
+        record = replace(record, strategy=f"{record.strategy}; not shared: {reason}")
+    if old is not None:
+        _check_readers(engine, old, record)
+    return Planned(statement, bound, plan, record, old, sharing)
+
+
+def _share(
+    engine: Engine,
+    view: View,
+    statement: CreateQuery,
+    plan: RecomputePlan,
+    names: list[str],
+    horizons: dict[str, int],
+) -> Sharing:
+    sources = [p.source.relation for p in plan.sources]
+    if len(sources) != 1 or sources[0].kind is not Kind.STREAM:
+        raise CannotShare("it does not read one stream alone")
+    stream = view.find(sources[0].name)
+    return draft(
+        plan, stream.id, engine.analyses.type_of(sources[0]), engine.plans.aggregates(view),
+        tuple(names), statement.emit is Emit.CHANGES, max(horizons.values(), default=None),
+        statement.options.get("answers", "auto"),
+    )  # fmt: skip
+
+
+class Waiting:
+    """Queries that share and wait to be registered together: one back-fill, one transaction."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._found: list[Planned] = []
+
+    def is_named_by(self, statement: CreateQuery) -> bool:
+        """Whether a statement reads or repeats a query that still waits."""
+        text = statement.text.lower()
+        return any(p.statement.name.lower() in text for p in self._found)
+
+    def flushed_on_error(self, plan: Callable[[], Planned]) -> Planned:
+        """Plan; a bad statement leaves those before it registered, as if given one by one."""
+        try:
+            return plan()
+        except Exception:
+            self.flush()
+            raise
+
+    def takes(self, planned: Planned) -> bool:
+        """Keep a query for later, if it can wait: later ones must not read it meanwhile."""
+        if planned.sharing is None:
+            return False
+        if self._found and self._stream(planned) != self._stream(self._found[0]):
+            self.flush()
+        self._found.append(planned)
+        return True
+
+    @staticmethod
+    def _stream(planned: Planned) -> int:
+        return planned.sharing.need.value.stream_id
+
+    def flush(self) -> None:
+        found, self._found = self._found, []
+        if found:
+            _register_shared(self._engine, found, self._engine.become_writer().next())
+
+
+def _register_shared(engine: Engine, found: list[Planned], tick: int) -> None:
+    from weft.spark.problems import run_problem
+    from weft.spark.sharing import Draft
+
+    batches = engine.batches
+    with engine.catalog.write() as change:
+        ids = [change.reserve_query_id() for _ in found]
+    records = [replace(p.record, id=i, created_tick=tick) for p, i in zip(found, ids, strict=True)]
+    crash_point("register.start")
+    drafts = [
+        Draft(record, p.sharing.need, p.sharing.finish)
+        for record, p in zip(records, found, strict=True)
+    ]
+
+    def replace_old(change: Change) -> None:
+        for planned, record in zip(found, records, strict=True):
+            if planned.old is not None:
+                remove_query(change, planned.old, record)
+
+    try:
+        batches.register_shared(drafts, tick, replace_old)
+    except Exception as error:
+        name = found[0].statement.name
+        raise query_problem(error) or run_problem(error, f'query "{name}"') from error
+    for planned, record in zip(found, records, strict=True):
+        _registered(engine, planned, record)
+
+
+def _registered(engine: Engine, planned: Planned, record: QueryRecord) -> None:
+    engine.plans.add(record, planned.bound, planned.plan)
+    if planned.old is not None:
+        engine.plans.forget(planned.old)
+        _refresh_readers(engine, record)
+
+
+def remove_query(change: Change, old: QueryRecord, successor: QueryRecord | None = None) -> None:
+    """Forget a query and free what only it used."""
+    if successor is not None:
+        change.repoint(old, successor)
+    change.remove(old)
 
 
 def _reads(view: View, bound: BoundQuery, statement: CreateQuery) -> tuple[str, ...]:
@@ -95,48 +249,26 @@ def _reads(view: View, bound: BoundQuery, statement: CreateQuery) -> tuple[str, 
     return tuple(dict.fromkeys(owner_of(view, name) for name in names))
 
 
-def _register(
-    engine: Engine,
-    statement: CreateQuery,
-    bound: BoundQuery,
-    plan: RecomputePlan,
-    reads: tuple[str, ...],
-    old: QueryRecord | None,
-    tick: int,
-) -> QueryRecord:
+def _register(engine: Engine, planned: Planned, tick: int) -> None:
+    if planned.sharing is not None:
+        return _register_shared(engine, [planned], tick)
     from weft.spark.problems import run_problem
-    from weft.spark.register import analyse, horizons_of, make_record
-    from weft.spark.world import load_world
 
-    batches = engine.batches
-    with engine.catalog.read() as view:
-        world = load_world(view, engine.root, engine.plans.by_id)
-    answer = analyse(batches.spark, world, plan, statement.text)
     with engine.catalog.write() as change:
         query_id = change.reserve_query_id()
     crash_point("register.start")
-    record = make_record(
-        query_id, statement.name, statement.text, bound, plan, answer, reads,
-        horizons_of(plan, world), tick,
-    )  # fmt: skip
-    if old is not None:
-        _check_readers(engine, old, record)
+    record = replace(planned.record, id=query_id, created_tick=tick)
 
     def replace_old(change: Change) -> None:
-        if old is not None:
-            change.repoint(old, record)
-            change.remove(old)
+        if planned.old is not None:
+            remove_query(change, planned.old, record)
 
     try:
-        batches.register(record, plan, tick, replace_old)
+        engine.batches.register(record, planned.plan, tick, replace_old)
     except Exception as error:
         raise query_problem(error) or run_problem(error, f'query "{record.name}"') from error
-    engine.plans.add(record, bound, plan)
-    if old is not None:
-        engine.plans.forget(old)
-        _refresh_readers(engine, record)
-    with engine.catalog.read() as view:
-        return view.find(record.name)
+    _registered(engine, planned, record)
+    return None
 
 
 def _refresh_readers(engine: Engine, record: QueryRecord) -> None:
@@ -172,9 +304,12 @@ def drop(engine: Engine, kind: str, name: str, if_exists: bool, **place: int) ->
             engine.leave_loop(record)
         with engine.catalog.write() as change:
             change.remove(record)
+            if isinstance(record, QueryRecord) and record.class_id is not None:
+                release_unused(change, int(record.reads[0].split(":")[1]))
             crash_point("drop.before-commit")
         if isinstance(record, QueryRecord):
             engine.plans.forget(record)
+            engine.network_changed()
 
 
 def with_absolute_path(definition: StreamDefinition) -> StreamDefinition:

@@ -27,11 +27,11 @@ def current(
 ) -> str:
     """The answer: the newest emitted window, or the rows valid now (or after an evaluation)."""
     if not record.is_per_window:
-        return _select(record, settled(record, segments, root, evaluation))
+        return select(record, settled(record, segments, root, evaluation))
     if record.is_append_only:
         return _newest(record, segments, root, None)
     rows = settled(record, segments, root, evaluation)
-    return f"WITH rows AS ({rows}) {_select(record, 'rows', _is_newest())}"
+    return f"WITH rows AS ({rows}) {select(record, 'rows', _is_newest())}"
 
 
 def at_instant(
@@ -50,19 +50,25 @@ def history(record: QueryRecord, segments: list[Segment], root: Path) -> str:
         rows = _scan(record, changes, root)
     else:
         rows = settled(record, segments, root, None)
-    return _select(record, rows, order=[END, START, NUMBER])
+    return select(record, rows, order=[END, START, NUMBER])
 
 
 def change_log(record: QueryRecord, segments: list[Segment], root: Path, after: int = 0) -> str:
     """Changes after an evaluation, one row each, in a fixed order: what goes before what comes."""
     changes = [s for s in segments if s.part == "changes" and s.evaluation > after]
+    rows = f"(SELECT * FROM {_relation(_scan(record, changes, root))} WHERE {EVALUATION} > {after})"
+    return signed(record, rows)
+
+
+def signed(record: QueryRecord, rows: str) -> str:
+    """Signed rows, one for each time that a row came or went, in a fixed order."""
     stored = ", ".join(duck.name(c) for c in stored_columns(record))
     log = (
         f"SELECT {stored}, sign({DIFF})::BIGINT AS {DIFF}, {EVALUATION}"
-        f" FROM {_relation(_scan(record, changes, root))}, {_times('abs(' + DIFF + ')')} WHERE {EVALUATION} > {after}"
+        f" FROM {rows}, {_times('abs(' + DIFF + ')')}"
     )
     keys = [EVALUATION, DIFF, *([END, START, NUMBER] if record.is_per_window else []), stored]
-    columns = ", ".join([*_shown(record), DIFF, EVALUATION])
+    columns = ", ".join([*shown(record), DIFF, EVALUATION])
     return f"SELECT {columns} FROM ({log}) ORDER BY {', '.join(keys)}"
 
 
@@ -110,7 +116,7 @@ def _newest(record: QueryRecord, segments: list[Segment], root: Path, upto: int 
         changes = [s for s in changes if s.min_time <= upto]
         bound = f" WHERE {END} <= {duck.instant(upto)}"
     rows = _scan(record, changes, root)
-    return f"WITH rows AS ({rows}) {_select(record, 'rows', _is_newest(bound))}"
+    return f"WITH rows AS ({rows}) {select(record, 'rows', _is_newest(bound))}"
 
 
 def _is_newest(bound: str = "") -> str:
@@ -146,17 +152,17 @@ def _relation(sql: str) -> str:
     return sql if sql.isidentifier() else f"({sql})"
 
 
-def _shown(record: QueryRecord) -> list[str]:
+def shown(record: QueryRecord) -> list[str]:
     columns = [duck.name(c.name) for c in record.columns]
     if record.shows_window:
         columns = [f"{START} AS window_start", f"{END} AS window_end", *columns]
     return columns
 
 
-def _select(
+def select(
     record: QueryRecord, rows: str, where: str | None = None, order: list[str] | None = None
 ) -> str:
-    sql = f"SELECT {', '.join(_shown(record))} FROM {_relation(rows)}"
+    sql = f"SELECT {', '.join(shown(record))} FROM {_relation(rows)}"
     if where:
         sql += f" WHERE {where}"
     return sql + order_by(record, order)
@@ -180,7 +186,7 @@ def windows(
         rows = _scan(record, [s for s in segments if s.part == "changes"], root)
     else:
         rows = settled(record, segments, root, None)
-    return f"SELECT {', '.join(_shown(record))}{extra} FROM {_relation(rows)} WHERE {where}"
+    return f"SELECT {', '.join(shown(record))}{extra} FROM {_relation(rows)} WHERE {where}"
 
 
 def typed(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:

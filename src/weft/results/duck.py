@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,15 @@ from weft.errors import StorageError, Unsupported, WeftError
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """SQL, and the small relations that it names beside stored ones."""
+
+    sql: str
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+
 
 _lock = threading.Lock()
 _root: duckdb.DuckDBPyConnection | None = None
@@ -42,6 +52,17 @@ def fetch(sql: str, using: duckdb.DuckDBPyConnection | None = None, read: str = 
     finally:
         if using is None:
             connection.close()
+
+
+def fetch_with(sql: str, tables: dict[str, pa.Table]) -> pa.Table:
+    """Run a query that names small relations beside stored ones."""
+    connection = cursor()
+    try:
+        for name, table in tables.items():
+            connection.register(name, table)
+        return fetch(sql, connection)
+    finally:
+        connection.close()
 
 
 def reading_problem(error: Exception, read: str) -> WeftError:

@@ -6,6 +6,7 @@ of one consistent look at the catalog, and the select, rendered by sqlglot for D
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +18,12 @@ from weft.errors import Unsupported
 from weft.logical.query import BoundQuery, Source
 from weft.logical.relations import ARRIVAL, Column, Kind, Relation
 from weft.logical.windows import LastRows, WholeStream, bounds
-from weft.results import answers, duck
+from weft.results import duck, reading
 from weft.results.answers import duck_type
+from weft.results.duck import Reading
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
 LATE_EXTRA = (Column("arrived_at", "TIMESTAMP"),)
@@ -84,8 +87,9 @@ def pull(bound: BoundQuery, view: View, root: Path) -> pa.Table:
     connection = duck.cursor()
     read = ""
     try:
-        for source in bound.sources:
-            sql = source_sql(source, view, root)
+        for number, source in enumerate(bound.sources):
+            found = source_sql(source, view, root)
+            sql = _registered(connection, found, number)
             read += sql
             connection.execute(
                 f"CREATE OR REPLACE TEMP VIEW {duck.name(source.placeholder)} AS {sql}"
@@ -105,33 +109,26 @@ def render(tree: exp.Query) -> str:
     return tree.sql(dialect="duckdb")
 
 
-def source_sql(source: Source, view: View, root: Path) -> str:
+def _registered(connection: duckdb.DuckDBPyConnection, found: Reading, number: int) -> str:
+    """The SQL of a source, with the small relations that it names given names of their own."""
+    sql = found.sql
+    for name, table in found.tables.items():
+        connection.register(f"{name}_of_{number}", table)
+        sql = re.sub(rf"\b{name}\b", f"{name}_of_{number}", sql)
+    return sql
+
+
+def source_sql(source: Source, view: View, root: Path) -> Reading:
     record, part = Namespace(view).resolve(source.relation.name)
     if isinstance(record, QueryRecord):
-        segments = view.segments(record.owner, "changes", "base")
         if part == "history":
-            return history_sql(record, segments, view, root)
-        return answers.current(record, segments, root)
+            return reading.history(view, record, root)
+        return reading.current(view, record, root)
     if isinstance(record, TableRecord):
-        return table_sql(record, view.segments(record.owner, "rows", "gone"), root)
+        return Reading(table_sql(record, view.segments(record.owner, "rows", "gone"), root))
     if part:
-        return _aside(record, part, view.segments(record.owner, part), root)
-    return _stream(record, source, view.segments(record.owner, "rows"), root)
-
-
-def history_sql(record: QueryRecord, segments: list[Segment], view: View, root: Path) -> str:
-    if record.is_per_window:
-        return answers.history(record, segments, root)
-    clocks = [(e.evaluation, e.clock) for e in view.evaluations(record.id)]
-    pairs = ", ".join(f"({n}, {'NULL' if c is None else c}::BIGINT)" for n, c in clocks)
-    log = answers.change_log(record, segments, root)
-    shown = ", ".join(f"l.{duck.name(c.name)}" for c in record.output_columns())
-    kind = f"CASE WHEN l.{answers.DIFF} > 0 THEN 'insert' ELSE 'retract' END"
-    return (
-        f"SELECT make_timestamptz(e.clock) AS changed_at, {kind} AS change, {shown} FROM ({log}) l"
-        f" JOIN (VALUES {pairs or '(0, NULL::BIGINT)'}) e(n, clock) ON e.n = l.{answers.EVALUATION}"
-        f" ORDER BY e.n, change DESC"
-    )
+        return Reading(_aside(record, part, view.segments(record.owner, part), root))
+    return Reading(_stream(record, source, view.segments(record.owner, "rows"), root))
 
 
 def table_sql(record: TableRecord, segments: list[Segment], root: Path, extra: str = "") -> str:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from weft.catalog.records import QueryRecord, Segment, to_instant
+from weft.catalog.records import QueryRecord, to_instant
 from weft.errors import InputError
-from weft.results import answers, duck
+from weft.results import duck
+from weft.results.duck import Reading
 
 PAGE = 10_000  # changes held in memory at a time
 
@@ -31,10 +32,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a subscription reads at one look: the record, its segments, the clock by evaluation."""
+    """What a subscription reads at one look: the record, its changes, the clock by evaluation."""
 
     record: QueryRecord
-    segments: list[Segment]
+    log: Reading  # changes after the evaluation that was asked for
     clocks: dict[int, int | None]
 
 
@@ -43,15 +44,14 @@ class Subscription:
 
     def __init__(
         self,
-        look: Callable[[], Snapshot],
-        root,
+        look: Callable[[int], Snapshot],
+        query_id: int,
         token: str | None,
         is_following: Callable[[], bool],
         timeout: float | None,
     ) -> None:
         self._look = look
-        self._root = root
-        self._query_id = look().record.id
+        self._query_id = query_id
         self._evaluation, self._offset = self._position(token)
         self._is_following = is_following
         self._timeout = timeout
@@ -96,11 +96,10 @@ class Subscription:
             time.sleep(0.05)
 
     def _next_page(self) -> Iterator[Change]:
-        found = self._look()
         done = self._evaluation if self._offset == 0 else self._evaluation - 1
-        sql = answers.change_log(found.record, found.segments, self._root, max(done, 0))
-        skip = self._offset
-        rows = duck.fetch(f"SELECT * FROM ({sql}) LIMIT {PAGE} OFFSET {skip}")
+        found = self._look(max(done, 0))
+        page = f"SELECT * FROM ({found.log.sql}) LIMIT {PAGE} OFFSET {self._offset}"
+        rows = duck.fetch_with(page, found.log.tables)
         return self._hand_out(rows, found)
 
     def _hand_out(self, rows, found: Snapshot) -> Iterator[Change]:

@@ -4,7 +4,8 @@ A batch goes through these steps; after a crash in any of them the next start co
 
     1. read the catalog                      nothing happened
     2. write the rows' segments              orphans: no catalog row names them; swept at start
-    3. evaluate queries, write their changes orphans, likewise
+    3. fold them, write their partials;      orphans, likewise
+       evaluate queries, write their changes
     4. commit one transaction                all of the batch is there: rows, clock, progress, answers
     5. Spark notes the batch as done         if not, Spark repeats it: its id is at or below the
                                              committed one, so it is skipped
@@ -17,7 +18,7 @@ are always those of a prefix of the data and of the registrations (PSoup §4.1).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,13 +26,16 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.catalog.change import Change
-from weft.catalog.records import QueryRecord, StreamRecord, to_instant
+from weft.catalog.records import QueryRecord, Segment, StreamRecord, to_instant
 from weft.catalog.store import Catalog
 from weft.catalog.view import now_micros
+from weft.optimizer.network import Network, load_network
 from weft.plan.recompute import RecomputePlan, follows_table
 from weft.spark.answers import Outcome, evaluate
 from weft.spark.ingest import Ingested, ingest
-from weft.spark.world import QueryState, World, load_world
+from weft.spark.shared import Advance, fold_batch
+from weft.spark.sharing import Draft, Registration
+from weft.spark.world import QueryState, StreamState, World, load_world
 from weft.storage.crash import crash_point
 
 
@@ -65,6 +69,17 @@ class Batches:
         self._root = root
         self.plans = plans
         self._parallel = parallel
+        self._networks: dict[int, Network] = {}  # of streams, as the catalog has them
+
+    def network(self, stream_id: int) -> Network:
+        """The shared network of a stream, read once and kept until it changes."""
+        if stream_id not in self._networks:
+            with self._catalog.read() as view:
+                self._networks[stream_id] = load_network(view, stream_id)
+        return self._networks[stream_id]
+
+    def forget_networks(self) -> None:
+        self._networks.clear()
 
     def apply(
         self,
@@ -94,6 +109,11 @@ class Batches:
         state.clock, state.first_new = clock, brought.min_time()
         state.segments = state.segments + brought.of("rows")
         state.newest_tick = max(state.newest_tick, brought.max_tick)
+        advance = Advance(
+            record.clock, clock, record.evaluation + 1, tick, tuple(brought.of("rows"))
+        )
+        partials = self._fold(world, state, advance)
+        crash_point("batch.partials-written")
         outcomes = self._evaluate(world, affected(world, {record.name.lower()}), tick)
         crash_point("batch.results-written")
         with self._catalog.write() as change:
@@ -104,6 +124,7 @@ class Batches:
                 **{part: getattr(record, part) + count for part, count in counts.items()},
             )  # fmt: skip
             commit_outcomes(change, outcomes)
+            self._commit_advance(change, record, advance, partials)
             change.set_fact("tick", str(tick))
             change.set_fact(f"consumed:{record.id}", str(state.newest_tick))
             if also is not None:
@@ -126,12 +147,15 @@ class Batches:
         state = world.streams[stream.name.lower()]
         if state.clock is not None and instant <= state.clock:
             return
+        advance = Advance(state.clock, instant, state.record.evaluation + 1, tick)
         state.clock = instant
+        partials = self._fold(world, state, advance)
         outcomes = self._evaluate(world, affected(world, {stream.name.lower()}), tick)
         crash_point("heartbeat.results-written")
         with self._catalog.write() as change:
             change.set_stream(stream.id, clock=instant)
             commit_outcomes(change, outcomes)
+            self._commit_advance(change, state.record, advance, partials)
             change.set_fact("tick", str(tick))
 
     def register(
@@ -154,6 +178,50 @@ class Batches:
             change.set_fact("tick", str(tick))
             crash_point("register.before-commit")
         crash_point("register.committed")
+
+    def register_shared(
+        self, drafts: Sequence[Draft], tick: int, before_commit: Callable[[Change], None]
+    ) -> None:
+        """Register queries over one stream that share, filled by one job, in one transaction."""
+        stream_id = drafts[0].need.value.stream_id
+        network = self.network(stream_id)
+        with self._catalog.read() as view:
+            world = load_world(view, self._root, {})
+            for node_id in network.nodes:
+                world.partials[node_id] = view.segments(f"node:{node_id}", "partials")
+        state = next(s for s in world.streams.values() if s.record.id == stream_id)
+        registration = Registration(world, state, network, drafts, tick)
+        segments = registration.fill(self.spark, self._reserve_nodes)
+        crash_point("register.results-written")
+        with self._catalog.write() as change:
+            before_commit(change)
+            registration.commit(change, segments)
+            change.set_fact("tick", str(tick))
+            crash_point("register.before-commit")
+        self.forget_networks()
+        crash_point("register.committed")
+
+    def _reserve_nodes(self, count: int) -> list[int]:
+        if not count:
+            return []
+        with self._catalog.write() as change:
+            return [change.reserve_node_id() for _ in range(count)]
+
+    def _fold(self, world: World, state: StreamState, advance: Advance) -> list[Segment]:
+        nodes = self.network(state.record.id).folding()
+        return fold_batch(self.spark, world, state, nodes, advance) if nodes else []
+
+    def _commit_advance(
+        self, change: Change, record: StreamRecord, advance: Advance, partials: list[Segment]
+    ) -> None:
+        """A stream's shared queries move on: one row of the log, whatever their number."""
+        change.set_stream(record.id, evaluation=advance.evaluation)
+        change.add_clock(record.id, advance.evaluation, advance.clock, advance.tick)
+        change.add_segments(partials)
+        rows = sum(s.rows for s in advance.fresh)
+        for live in self.network(record.id).folding() if rows else ():
+            cells = sum(s.rows for s in partials if s.owner == live.owner)
+            change.set_node(live.id, rows_in=rows, cells=cells)
 
     def table_changed(
         self, name: str, tick: int, apply: Callable[[World], Callable[[Change], None]]

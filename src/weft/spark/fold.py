@@ -39,8 +39,15 @@ def fold(rows: DataFrame, nodes: Sequence[LiveNode], evaluation: int) -> DataFra
         else:
             cells[live.id] = merged(cells[live.parent_id], live.node, [PANE])
         found += levels(cells[live.id], live)
-    if not found:
-        return None
+    return _union(found, evaluation) if found else None
+
+
+def filled(cells: DataFrame, live: LiveNode, evaluation: int) -> DataFrame:
+    """The partials of one node whose cells are given."""
+    return _union(levels(cells, live), evaluation)
+
+
+def _union(found: list[DataFrame], evaluation: int) -> DataFrame:
     union = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), found)
     return union.withColumn(VERSION, F.lit(evaluation).cast("bigint"))
 

@@ -6,27 +6,72 @@ sources, which runs no job, and what Spark refuses is refused now, not in the mi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+from sqlglot import exp
 
 from weft.catalog.records import QueryRecord, StreamRecord
 from weft.errors import SqlError, TypeProblem
 from weft.logical.query import BoundQuery
-from weft.logical.relations import Column, Emit, Kind
+from weft.logical.relations import Column, Emit, Kind, Relation
 from weft.logical.types import arrow_type
 from weft.logical.windows import LastRows, microseconds
 from weft.plan.recompute import RecomputePlan
 from weft.spark.evaluate import Evaluator
 from weft.spark.problems import statement_problem
+from weft.spark.rows import ORDER, TICK, TIME, nothing
 from weft.spark.world import World
 
 
-def analyse(spark: SparkSession, world: World, plan: RecomputePlan, text: str) -> DataFrame:
-    """The plan's answer, analysed but not run."""
-    try:
-        return Evaluator(spark, world, plan, {}).analysed()
-    except PySparkException as error:
-        raise statement_problem(error, text) from None
+class Analyses:
+    """What Spark's analyzer said, kept: thousands of queries differ in windows and constants only."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._schemas: dict[tuple, StructType] = {}
+        self._types: dict[tuple, str] = {}
+
+    def schema(self, world: World, plan: RecomputePlan, text: str) -> StructType:
+        """The schema of the plan's answer; what Spark refuses is refused with its position."""
+        sources = tuple((p.source.placeholder, p.source.relation) for p in plan.sources)
+        key = (_without_numbers(plan.tree), sources, plan.shape)
+        if key not in self._schemas:
+            try:
+                self._schemas[key] = Evaluator(self._spark, world, plan, {}).analysed().schema
+            except PySparkException as error:
+                raise statement_problem(error, text) from None
+        return self._schemas[key]
+
+    def type_of(self, relation: Relation) -> Callable[[str], str]:
+        """Types of expressions over a stream's columns and helper columns."""
+        helpers = (Column(TIME, "TIMESTAMP"), Column(TICK, "BIGINT"), Column(ORDER, "BIGINT"))
+        columns = relation.columns + helpers
+        if relation.time_column and relation.time_column not in relation.column_names():
+            columns += (Column(relation.time_column, "TIMESTAMP"),)
+
+        def ask(sql: str) -> str:
+            key = (columns, sql)
+            if key not in self._types:
+                found = nothing(self._spark, columns).selectExpr(sql).schema.fields[0].dataType
+                self._types[key] = found.simpleString()
+            return self._types[key]
+
+        return ask
+
+
+def _without_numbers(tree: exp.Query) -> str:
+    """The query with whole numbers of a comparison left out: they do not change what it yields."""
+
+    def blank(node: exp.Expression) -> exp.Expression:
+        is_small = isinstance(node, exp.Literal) and node.is_int and len(node.name) < 10
+        if is_small and isinstance(node.parent, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ):
+            return exp.Literal.number(0)
+        return node
+
+    return tree.copy().transform(blank).sql(dialect="spark")
 
 
 def make_record(
@@ -35,13 +80,13 @@ def make_record(
     statement: str,
     bound: BoundQuery,
     plan: RecomputePlan,
-    answer: DataFrame,
+    answer: StructType,
     reads: tuple[str, ...],
     horizons: dict[str, int],
     tick: int,
 ) -> QueryRecord:
     """The record of a query that has not been evaluated yet."""
-    types = {f.name: _type_name(f) for f in answer.schema.fields}
+    types = {f.name: _type_name(f) for f in answer.fields}
     columns = tuple(Column(n, t) for n, t in types.items() if not n.startswith("_weft_"))
     check_columns(columns, answer)
     names = {c.name.lower() for c in columns}
@@ -61,10 +106,10 @@ def make_record(
     )  # fmt: skip
 
 
-def check_columns(columns: tuple[Column, ...], answer: DataFrame) -> None:
+def check_columns(columns: tuple[Column, ...], answer: StructType) -> None:
     if not columns:
         raise SqlError("the query has no columns", hint="select at least one column")
-    lowered = [f.name.lower() for f in answer.schema.fields]
+    lowered = [f.name.lower() for f in answer.fields]
     twice = next((n for n in lowered if lowered.count(n) > 1), None)
     if twice is not None:
         raise SqlError(

@@ -9,8 +9,8 @@ Each returns segments to commit; no catalog is touched here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 from weft.catalog.records import Segment
 from weft.optimizer.nodes import LiveNode
 from weft.spark import rows as stored
-from weft.spark.fold import fold
-from weft.spark.partials import write_partials
+from weft.spark.fold import LEVEL, PANE, filled, fold, merged
+from weft.spark.partials import read_partials, write_partials
 from weft.spark.rows import TIME, instant
 from weft.spark.world import StreamState, World
 
@@ -79,12 +79,19 @@ def fill(
     world: World,
     state: StreamState,
     nodes: Sequence[LiveNode],
+    live: Mapping[int, LiveNode],
     advance: Advance,
 ) -> list[Segment]:
-    """The partials of new nodes over everything that is retained, in one job."""
+    """The partials of new nodes over what is retained: from a live parent's partials (ARGUS §3.3,
+    vertical expansion) or from the rows. One job for all of them."""
+    below = [n for n in nodes if n.parent_id in live and not _is_logged(n)]
+    ids = {n.id for n in below}
+    roots = [n if n.parent_id not in live else replace(n, parent_id=None) for n in nodes]
+    roots = [n for n in roots if n.id not in ids]
+    own = _with_children(roots, ids)
     parts = []
-    paned = [n for n in nodes if n.node.panes is not None]
-    totals = [n for n in nodes if n.node.panes is None]
+    paned = [n for n in own if n.node.panes is not None]
+    totals = [n for n in own if n.node.panes is None]
     if paned and state.segments:
         rows = rows_of(spark, world, state, state.segments, None, None)
         parts.append(fold(rows, paned, advance.evaluation))
@@ -93,7 +100,29 @@ def fill(
         if found:
             rows = rows_of(spark, world, state, found, None, advance.clock)
             parts.append(fold(rows, totals, advance.evaluation))
+    for node in below:
+        parts.append(_from_parent(spark, world, node, live[node.parent_id], advance))
     return _write(parts, world, state, advance)
+
+
+def _is_logged(live: LiveNode) -> bool:
+    """Whether the evaluation that brought a partial matters: it starts with this one then."""
+    return live.node.panes is None or live.node.is_versioned
+
+
+def _with_children(nodes: list[LiveNode], filled: set[int]) -> list[LiveNode]:
+    """Nodes whose parent is filled in another way start from the rows."""
+    return [replace(n, parent_id=None) if n.parent_id in filled else n for n in nodes]
+
+
+def _from_parent(
+    spark: SparkSession, world: World, node: LiveNode, parent: LiveNode, advance: Advance
+) -> DataFrame | None:
+    segments = world.partials.get(parent.id, [])
+    if not segments:
+        return None
+    partials = read_partials(spark, world.root, parent, segments).where(F.col(LEVEL) == 0)
+    return filled(merged(partials, node.node, [PANE]), node, advance.evaluation)
 
 
 def rows_of(

@@ -40,6 +40,7 @@ class World:
     streams: dict[str, StreamState] = field(default_factory=dict)  # by folded name
     tables: dict[str, TableState] = field(default_factory=dict)
     queries: dict[str, QueryState] = field(default_factory=dict)
+    partials: dict[int, list[Segment]] = field(default_factory=dict)  # by node, where asked for
 
     def paths(self, segments: list[Segment]) -> list[str]:
         return intact_paths(self.root, segments)
@@ -73,7 +74,7 @@ def load_world(view: View, root: Path, plans: dict[int, RecomputePlan]) -> World
     for table in view.tables():
         segments = view.segments(table.owner, "rows", "gone")
         world.tables[table.name.lower()] = TableState(table, segments)
-    for query in view.queries():
+    for query in view.queries(is_shared=False):
         if query.id in plans:
             segments = view.segments(query.owner, "changes", "base")
             world.queries[query.name.lower()] = QueryState(

@@ -1,9 +1,10 @@
-"""What WITH (...) of a stream must say, checked when the statement is given."""
+"""What WITH (...) of a stream or a query must say, checked when the statement is given."""
 
 from __future__ import annotations
 
 from weft.errors import SqlError, did_you_mean
 from weft.logical.relations import StreamDefinition
+from weft.sql.statements import CreateQuery
 
 REQUIRED = {"files": ("path",), "kafka": ("kafka.bootstrap.servers",), "socket": ("host", "port")}
 KNOWN = ("push", "files", "kafka", "rate", "socket", "delta")
@@ -44,6 +45,28 @@ def check_stream_options(definition: StreamDefinition) -> None:
                 detail="its columns are " + ", ".join(COLUMNS[source]),
                 hint=did_you_mean(column.name, COLUMNS[source]),
                 code="WEFT_UNKNOWN_COLUMN",
+            )
+
+
+POLICIES = ("auto", "lazy", "eager")
+
+
+def check_query_options(statement: CreateQuery) -> None:
+    """WITH (answers = …) is what a query may say."""
+    for key, value in statement.options.items():
+        if key != "answers":
+            raise SqlError(
+                f'a query has no option "{key}"',
+                detail="its only option is answers",
+                hint=did_you_mean(key, ["answers"]) or "write WITH (answers = 'lazy')",
+                code="WEFT_UNKNOWN_OPTION",
+            )
+        if value.lower() not in POLICIES:
+            raise SqlError(
+                f"answers cannot be '{value}'",
+                detail="it is one of " + ", ".join(POLICIES),
+                hint=did_you_mean(value, POLICIES) or "leave it out to let Weft choose",
+                code="WEFT_UNKNOWN_OPTION",
             )
 
 

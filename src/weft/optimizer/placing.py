@@ -1,0 +1,152 @@
+"""Placing new queries in a stream's network: which class, which node, and what must change.
+
+A query joins the class it equals; a class reads the smallest node that has what it needs; where none
+has, the lattice is planned anew and the nodes that differ are made, the rest stays (ARGUS §3.1: the
+network is expanded by what is new). A `Placement` is a value; nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from weft.optimizer.lattice import Need, PlannedNode, choose, plan_nodes
+from weft.optimizer.network import Network
+from weft.optimizer.nodes import LiveClass, LiveNode, Node, Route
+from weft.optimizer.predicates import Condition
+
+NEW = -1  # nodes to be made are numbered -1, -2, … until the catalog gives them ids
+
+
+@dataclass(slots=True, eq=False)
+class Placement:
+    """What registering some queries does to a network."""
+
+    needs: list[Need]  # of each query, in order; its class may tell itself apart (`since`)
+    routes: dict[str, Route] = field(default_factory=dict)  # new classes → their only route
+    made: list[LiveNode] = field(default_factory=list)
+    moved: dict[str, Route] = field(default_factory=dict)  # classes that read on from another node
+    whole: set[str] = field(default_factory=set)  # of those: for all ticks, not only from now on
+    retired: set[int] = field(default_factory=set)
+
+
+def place(network: Network, needs: Sequence[Need], tick: int, can_refill: bool) -> Placement:
+    """Find each need a class and a node. `can_refill`: every row since the start is retained."""
+    placement = Placement([])
+    pending = []
+    for need in needs:
+        need = _apart(network, need, tick, can_refill)
+        placement.needs.append(need)
+        if need.key in network.classes or need.key in placement.routes:
+            known = network.classes.get(need.key)
+            if known is None or _serves(network, known, need):
+                continue
+        found = choose(network.folding(), _with_known(network, need))
+        if found is not None:
+            _settle(network, need.key, Route(found[0].id, found[1], 0, None), placement)
+        else:
+            pending.append(need)
+    if pending:
+        _replan(network, pending, tick, can_refill, placement)
+    return placement
+
+
+def _serves(network: Network, known: LiveClass, need: Need) -> bool:
+    """Whether every node on a class's routes has the statistics."""
+    wanted = {s.column for s in need.statistics}
+    return all(
+        wanted <= {s.column for s in network.nodes[r.node_id].node.statistics} for r in known.routes
+    )
+
+
+def _apart(network: Network, need: Need, tick: int, can_refill: bool) -> Need:
+    """A class that needs what its elder has not, and whose elder's past cannot be refilled, is a
+    class of its own."""
+    known = network.classes.get(need.key)
+    is_logged = need.value.is_versioned or need.value.window is None
+    if known is None or _serves(network, known, need) or (can_refill and not is_logged):
+        return need
+    return replace(need, value=replace(need.value, since=tick))
+
+
+def _settle(network: Network, key: str, route: Route, placement: Placement) -> None:
+    """Let a class read one node that has all its rows."""
+    if key in network.classes:
+        placement.moved[key] = route
+        placement.whole.add(key)
+    else:
+        placement.routes[key] = route
+
+
+def _with_known(network: Network, need: Need) -> Need:
+    known = network.classes.get(need.key)
+    if known is None:
+        return need
+    return replace(need, statistics=_union(known.statistics, need.statistics))
+
+
+def _union(*groups) -> tuple:
+    found = {s.key: s for group in groups for s in group}
+    return tuple(found[key] for key in sorted(found))
+
+
+def _replan(
+    network: Network, pending: list[Need], tick: int, can_refill: bool, placement: Placement
+) -> None:
+    needs = {c.value.key: Need(c.value, _union(c.statistics)) for c in network.classes.values()}
+    for need in pending:
+        known = needs.get(need.key, need)
+        needs[need.key] = replace(need, statistics=_union(known.statistics, need.statistics))
+    planned = plan_nodes(list(needs.values()), network.folding())
+    ids = _matched(network, planned, placement)
+    for item, node_id in zip(planned, ids, strict=True):
+        for key, condition in item.conditions.items():
+            _route(network, key, node_id, condition, tick, can_refill, placement)
+    kept = set(ids) | {r.node_id for r in placement.routes.values()}
+    for live in network.folding():
+        if live.id not in kept:
+            placement.retired.add(live.id)
+
+
+def _matched(network: Network, planned: Sequence[PlannedNode], placement: Placement) -> list[int]:
+    """The id of each planned node: that of a live one that is the same, else a new one."""
+    live = {(n.node, n.parent_id): n for n in network.folding() if n.born_tick == 0}
+    ids: list[int] = []
+    for item in planned:
+        parent = None if item.parent is None else ids[item.parent]
+        found = live.get((item.node, parent)) or _wider(network, item.node, parent)
+        if found is None:
+            found = LiveNode(NEW - len(placement.made), network.stream_id, item.node, parent, 0)
+            placement.made.append(found)
+        ids.append(found.id)
+    return ids
+
+
+def _wider(network: Network, node: Node, parent: int | None) -> LiveNode | None:
+    """A live node with the same columns that has more statistics or levels than are needed."""
+    for live in network.folding():
+        same = live.node.panes == node.panes and live.node.columns == node.columns
+        if same and live.node.is_versioned == node.is_versioned and live.born_tick == 0:
+            has_all = set(node.statistics) <= set(live.node.statistics)
+            if has_all and len(live.node.pyramid) >= len(node.pyramid):
+                return live
+    return None
+
+
+def _route(
+    network: Network,
+    key: str,
+    node_id: int,
+    condition: Condition,
+    tick: int,
+    can_refill: bool,
+    placement: Placement,
+) -> None:
+    known = network.classes.get(key)
+    if known is None:
+        placement.routes[key] = Route(node_id, condition, 0, None)
+    elif known.open_route.node_id != node_id:
+        is_logged = known.value.is_versioned or known.value.window is None
+        placement.moved[key] = Route(node_id, condition, tick + 1, None)
+        if can_refill and not is_logged:
+            _settle(network, key, Route(node_id, condition, 0, None), placement)

@@ -1,0 +1,255 @@
+"""The answers of shared queries, assembled from partials when they are read.
+
+Why: partials are durable and a closed window is a pure function of them, so nobody needs to compute
+a window before somebody reads it. The same holds for totals and for open windows after any
+evaluation: their partials carry its number.
+Source: PSoup §5 (lazy windows), carried over to aggregates; ARGUS Algorithm 1 for what changed.
+Runs on DuckDB, starts no Spark job, works from any process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from weft.catalog.records import QueryRecord, Segment, StreamRecord
+from weft.catalog.view import View
+from weft.logical.panes import Windows, cover, windows_between
+from weft.optimizer.codec import load
+from weft.optimizer.network import live_node, route_of
+from weft.optimizer.nodes import AggregateClass, Finish, LiveNode, Route
+from weft.results import duck
+from weft.results.answers import DIFF, END, EVALUATION, NUMBER, START
+from weft.results.duck import Reading
+
+LEVEL, PANE, VERSION = "_weft_level", "_weft_pane", "_weft_version"
+MERGED = "weft_m0"
+CHUNKS = (16, 64, 256, 1024)  # windows looked at together while searching back for an answer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reach:
+    """One stretch of a class's route: a node and its segments of those ticks."""
+
+    live: LiveNode
+    route: Route
+    segments: list[Segment]
+    total: int = 0  # totals: a segment holds everything up to this evaluation
+
+
+class SharedAnswer:
+    """Reads one shared query in one consistent look at the catalog."""
+
+    def __init__(self, view: View, record: QueryRecord, root: Path) -> None:
+        self._view, self._record, self._root = view, record, root
+        self.finish: Finish = load(record.shared)
+        self.shared: AggregateClass = load(view.class_of(record.class_id).definition)
+        self.stream: StreamRecord = next(s for s in view.streams() if s.id == self.shared.stream_id)
+        nodes = {row.id: row for row in view.nodes(self.stream.id)}
+        self.reaches = [
+            self._reach(live_node(nodes[route.node_id]), route)
+            for route in map(route_of, view.routes(record.class_id))
+        ]
+
+    def _reach(self, live: LiveNode, route: Route) -> Reach:
+        found = [
+            s
+            for s in self._view.segments(live.owner, "partials")
+            if s.tick >= route.from_tick and (route.to_tick is None or s.tick <= route.to_tick)
+        ]
+        return Reach(live, route, found)
+
+    # per-window answers
+
+    def newest(self, upto: int | None, evaluation: int | None = None) -> Reading:
+        """The newest window with an answer that ends by an instant; None: any window with rows."""
+        for windows in self._backwards(upto):
+            reading = self.answers_of(windows, evaluation)
+            sql = f"SELECT max({END}), count(*) FROM ({reading.sql})"
+            end = duck.fetch_with(sql, reading.tables).column(0)[0].as_py()
+            if end is not None:
+                micros = round(end.timestamp() * 1_000_000)
+                at = np.flatnonzero(windows.ends == micros)
+                return self.answers_of(Windows(windows.starts[at], windows.ends[at]), evaluation)
+        return self.answers_of(no_windows(), evaluation)
+
+    def _backwards(self, upto: int | None) -> Iterator[Windows]:
+        """Windows in growing chunks, newest first; a cheap look skips stretches without rows."""
+        windows = self.windows(None, upto)
+        last, chunk = len(windows), 0
+        if last:
+            yield _slice(windows, last - 1, last)
+            last -= 1
+        while last > 0:
+            newest = self._newest_row(int(windows.ends[last - 1]))
+            if newest is None:
+                return
+            holding = np.flatnonzero(windows.starts[:last] <= newest)
+            if not len(holding):
+                return
+            last = int(holding[-1]) + 1
+            first = max(0, last - CHUNKS[min(chunk, len(CHUNKS) - 1)])
+            yield _slice(windows, first, last)
+            last, chunk = first, chunk + 1
+
+    def _newest_row(self, before: int) -> int | None:
+        """Event time of the pane of the newest row that the class sees before an instant."""
+        found = []
+        for reach in self.reaches:
+            panes = reach.live.node.panes
+            limit = panes.number(before)
+            segments = [s for s in reach.segments if s.min_time < limit]
+            if segments:
+                sql = (
+                    f"SELECT max({PANE}) FROM {self.scan(segments)} WHERE {LEVEL} = 0"
+                    f" AND {PANE} < {limit} AND {reach.route.condition.sql}"
+                )
+                newest = duck.fetch(sql).column(0)[0].as_py()
+                if newest is not None:
+                    found.append(panes.start(newest))
+        return max(found, default=None)
+
+    def windows(self, after: int | None, upto: int | None) -> Windows:
+        """The windows that end in (after, upto] and may hold rows that this query sees."""
+        low, high = self._extent()
+        if low is None:
+            return no_windows()
+        return self.visible(windows_between(self.shared.window, after, upto, low, high))
+
+    def visible(self, found: Windows) -> Windows:
+        """Without the windows that began before the query's horizon: only whole ones count."""
+        horizon = max(self._record.horizons.values(), default=None)
+        if horizon is not None:
+            kept = found.starts >= horizon
+            found = Windows(found.starts[kept], found.ends[kept])
+        return found
+
+    def _extent(self) -> tuple[int | None, int | None]:
+        lows, highs = [], []
+        for reach in self.reaches:
+            panes = reach.live.node.panes
+            lows += [panes.start(s.min_time) for s in reach.segments]
+            highs += [panes.start(s.max_time + 1) - 1 for s in reach.segments]
+        return (min(lows), max(highs)) if lows else (None, None)
+
+    def answers_of(self, windows: Windows, evaluation: int | None) -> Reading:
+        """The finished answers of windows, with their edges."""
+        bound = "" if evaluation is None else f" AND {VERSION} <= {evaluation}"
+        merged = self.assembled(windows, bound)
+        return Reading(self.finished(merged.sql), merged.tables)
+
+    def assembled(self, windows: Windows, bound: str = "") -> Reading:
+        """Merged statistics by window: its number, edges, dimensions, statistics."""
+        tables = {"weft_windows": window_table(windows)}
+        parts = []
+        for i, reach in enumerate(self.reaches):
+            name = f"weft_cover_{i}"
+            covered = cover(windows, reach.live.node.panes, reach.live.node.pyramid)
+            if not len(covered.pane):
+                continue
+            low, high = int(covered.pane.min()), int(covered.pane.max())
+            segments = [s for s in reach.segments if s.min_time <= high and s.max_time >= low]
+            if not segments:
+                continue
+            tables[name] = pa.table({"w": covered.window, "l": covered.level, "p": covered.pane})
+            columns = [*self.finish.dimensions, *(s.column for s in self.finish.statistics)]
+            shown = ", ".join(f"p.{duck.name(c)}" for c in columns)
+            parts.append(
+                f"SELECT c.w, {shown or '1 AS _weft_one'} FROM {self.scan(segments)} p JOIN {name} c"
+                f" ON p.{LEVEL} = c.l AND p.{PANE} = c.p"
+                f" WHERE p.{PANE} BETWEEN {low} AND {high} AND {reach.route.condition.sql}{bound}"
+            )
+        if not parts:
+            return Reading(self.nothing(), {})
+        keys = ["w", *map(duck.name, self.finish.dimensions)]
+        merged = ", ".join([*keys, *self.merges()])
+        sql = f"SELECT {merged} FROM ({' UNION ALL '.join(parts)}) GROUP BY {', '.join(keys)}"
+        edges = f"make_timestamptz(s) AS {START}, make_timestamptz(e) AS {END}"
+        sql = f"SELECT m.*, {edges} FROM ({sql}) m JOIN weft_windows USING (w)"
+        return Reading(sql, tables)
+
+    def merges(self) -> list[str]:
+        return [f"{s.duck_merged()} AS {s.column}" for s in self.finish.statistics]
+
+    def nothing(self) -> str:
+        from weft.results.answers import duck_type
+
+        kinds = {d.column: d.type for d in self.shared.dimensions}
+        kinds |= {s.column: s.type for s in self.finish.statistics}
+        columns = [f"NULL::{duck_type(kind)} AS {duck.name(n)}" for n, kind in kinds.items()]
+        columns += [f"NULL::TIMESTAMPTZ AS {START}", f"NULL::TIMESTAMPTZ AS {END}"]
+        return f"SELECT 0::BIGINT AS w, {', '.join(columns)} WHERE false"
+
+    def finished(self, merged: str, finish: str | None = None) -> str:
+        """The finish over merged rows; ORDER BY … LIMIT for each window."""
+        sql = f"WITH {MERGED} AS ({merged}) {finish or self.finish.duck}"
+        if self.finish.window_names:
+            start, end = (duck.name(name) for name in self.finish.window_names[:2])
+            named = f"{start} AS {START}, {end} AS {END}, 0::BIGINT AS {NUMBER}"
+            sql = f"SELECT * EXCLUDE ({start}, {end}), {named} FROM ({sql})"
+        return self._limited(sql)
+
+    def _limited(self, sql: str) -> str:
+        from weft.results.answers import order_by
+
+        if self.finish.limit is None and not self.finish.offset:
+            return sql
+        order = order_by(self._record) or " ORDER BY 1"
+        rank = f"row_number() OVER (PARTITION BY {START}, {END}{order})"
+        most = "" if self.finish.limit is None else f" <= {self.finish.offset + self.finish.limit}"
+        tests = [f"{rank} > {self.finish.offset}", *([rank + most] if most else [])]
+        return f"SELECT * FROM ({sql}) QUALIFY {' AND '.join(tests)}"
+
+    def history(self, upto: int | None) -> Reading:
+        return self.answers_of(self.windows(None, upto), None)
+
+    # changes of per-window answers
+
+    def closed_log(self, after: int) -> Reading:
+        """Windows that closed after an evaluation, each with the number of the one it closed in."""
+        clocks = self.clocks()
+        known = [(n, c) for n, c in clocks if c is not None and n >= self.finish.evaluation]
+        if not known:
+            return self.log(Reading(self.nothing(), {}), "0::BIGINT")
+        numbers = np.array([n for n, _ in known], np.int64)
+        times = np.array([c for _, c in known], np.int64)
+        late = [c for n, c in clocks if c is not None and n <= max(after, 0)]
+        start = max(late) if late and after >= self.finish.evaluation else None
+        windows = self.windows(start, int(times[-1]))
+        at = np.searchsorted(times, windows.ends)  # first evaluation whose clock reaches the end
+        merged = self.assembled(windows)
+        table = window_table(windows).append_column("n", pa.array(numbers[at]))
+        tables = {**merged.tables, "weft_numbers": table}
+        logged = self.log(Reading(merged.sql, tables), "1::BIGINT")
+        edges = f"make_timestamptz(o.s) = l.{START} AND make_timestamptz(o.e) = l.{END}"
+        numbered = f"SELECT l.* REPLACE (o.n AS {EVALUATION}) FROM ({logged.sql}) l"
+        sql = f"{numbered} JOIN weft_numbers o ON {edges}"
+        return Reading(f"SELECT * FROM ({sql}) WHERE {EVALUATION} > {after}", tables)
+
+    def log(self, merged: Reading, diff: str) -> Reading:
+        sql = self.finished(merged.sql)
+        sql = f"SELECT *, {diff} AS {DIFF}, 0::BIGINT AS {EVALUATION} FROM ({sql})"
+        return Reading(sql, merged.tables)
+
+    def clocks(self) -> list[tuple[int, int | None]]:
+        return [(row.evaluation, row.clock) for row in self._view.clocks(self.stream.id)]
+
+    def scan(self, segments: list[Segment]) -> str:
+        return duck.scan([str(self._root / s.path) for s in segments])
+
+
+def _slice(windows: Windows, first: int, last: int) -> Windows:
+    return Windows(windows.starts[first:last], windows.ends[first:last])
+
+
+def no_windows() -> Windows:
+    return Windows(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def window_table(windows: Windows) -> pa.Table:
+    numbers = np.arange(len(windows), dtype=np.int64)
+    return pa.table({"w": numbers, "s": windows.starts, "e": windows.ends})

@@ -1,0 +1,191 @@
+"""Changes of shared answers that stand or that are emitted while windows are open.
+
+A total after evaluation e is the merge of all partials up to e; an open window likewise, over the
+partials of its cover. What evaluation e changed is told by the partials that carry its number: only
+those groups are looked at, the old state with −1 and the new one with +1 (ARGUS Algorithm 1, with
+A_N the groups of e and A_H their merge before it).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from weft.logical.panes import Windows, cover, windows_between
+from weft.results import duck
+from weft.results.answers import DIFF, END, EVALUATION, START
+from weft.results.duck import Reading
+from weft.results.shared import LEVEL, PANE, VERSION, SharedAnswer, window_table
+
+AT, GROUPS = "_weft_at", "weft_groups"
+
+
+# totals
+
+
+def standing(answer: SharedAnswer, evaluation: int | None = None) -> Reading:
+    """The total after an evaluation, or now."""
+    bound = "" if evaluation is None else f" AND {PANE} <= {evaluation}"
+    keys = ", ".join(map(duck.name, answer.finish.dimensions))
+    merged = ", ".join([*map(duck.name, answer.finish.dimensions), *answer.merges()])
+    grouped = (
+        f" GROUP BY {keys}" if keys else ("" if answer.finish.is_global else " HAVING count(*) > 0")
+    )
+    sql = f"SELECT {merged or 'count(*)'} FROM ({totals(answer, bound)}){grouped}"
+    return Reading(answer.finished(sql))
+
+
+def totals(answer: SharedAnswer, bound: str = "") -> str:
+    """Partials of totals on every stretch of the route."""
+    columns = [*answer.finish.dimensions, *(s.column for s in answer.finish.statistics)]
+    shown = ", ".join([PANE, *map(duck.name, columns)])
+    parts = [
+        f"SELECT {shown} FROM {answer.scan(r.segments)} WHERE {r.route.condition.sql}{bound}"
+        for r in answer.reaches
+        if r.segments
+    ]
+    if parts:
+        return " UNION ALL ".join(parts)
+    return f"SELECT 0::BIGINT AS {PANE}, * FROM ({answer.nothing()})"
+
+
+def standing_log(answer: SharedAnswer, after: int) -> Reading:
+    """Changes of a standing total after an evaluation."""
+    first = answer.finish.evaluation
+    numbers = [n for n, _ in answer.clocks() if n >= first and n > after]
+    if not numbers:
+        return answer.log(Reading(answer.nothing()), "1::BIGINT")
+    keys = list(map(duck.name, answer.finish.dimensions))
+    shown = ", ".join(["", *keys])
+    rows = totals(answer)
+    later = (
+        f"SELECT DISTINCT {PANE} AS {AT}{shown} FROM ({rows}) WHERE {PANE} > {max(after, first)}"
+    )
+    groups = [later]
+    if first > after:  # the first answer: everything there is
+        initial = (
+            f"SELECT DISTINCT {first}::BIGINT AS {AT}{shown} FROM ({rows}) WHERE {PANE} <= {first}"
+        )
+        if answer.finish.is_global:
+            initial = f"SELECT {first}::BIGINT AS {AT}"
+        groups.append(initial)
+    same = " AND ".join([f"r.{k} IS NOT DISTINCT FROM g.{k}" for k in keys] or ["TRUE"])
+    new = _versions(answer, rows, same, f"r.{PANE} <= g.{AT}", keys)
+    old = _versions(answer, rows, same, f"r.{PANE} < g.{AT} AND g.{AT} > {first}", keys)
+    if answer.finish.is_global:
+        old = f"SELECT * FROM ({old}) WHERE {AT} > {first}"
+    else:
+        old = f"SELECT * FROM ({old}) WHERE _weft_parts > 0"
+    return _signed(answer, " UNION ALL ".join(groups), new, old, {})
+
+
+def _versions(answer: SharedAnswer, rows: str, same: str, when: str, keys: list[str]) -> str:
+    """Each changed group, merged over its partials up to (or before) the change."""
+    grouped = ", ".join([f"g.{AT}", *(f"g.{k}" for k in keys)])
+    merges = ", ".join(["", *answer.merges()])
+    return (
+        f"SELECT {grouped}, count(r.{PANE}) AS _weft_parts{merges} FROM {GROUPS} g"
+        f" LEFT JOIN ({rows}) r ON {same} AND {when} GROUP BY {grouped}"
+    )
+
+
+def _signed(
+    answer: SharedAnswer, groups: str, new: str, old: str, tables: dict[str, pa.Table]
+) -> Reading:
+    """New finished rows less old ones, with multiplicities: what did not change cancels out."""
+    parts = []
+    for sql, sign in ((new, 1), (old, -1)):
+        finished = _finished_at(answer, sql)
+        parts.append(f"SELECT *, {sign}::BIGINT AS {DIFF} FROM ({finished})")
+    union = " UNION ALL ".join(parts)
+    summed = f"SELECT * EXCLUDE ({DIFF}), sum({DIFF})::BIGINT AS {DIFF} FROM ({union}) GROUP BY ALL"
+    sql = f"WITH {GROUPS} AS MATERIALIZED ({groups}) SELECT * FROM ({summed}) WHERE {DIFF} <> 0"
+    named = f"SELECT * EXCLUDE ({AT}, {DIFF}), {DIFF}, {AT} AS {EVALUATION} FROM ({sql})"
+    return Reading(named, tables)
+
+
+def _finished_at(answer: SharedAnswer, merged: str) -> str:
+    """The finish of rows that carry the evaluation they belong to."""
+    finish = answer.finish.duck
+    assert finish.startswith("SELECT "), finish
+    carried = f"SELECT {AT}, " + finish.removeprefix("SELECT ")
+    return answer.finished(merged, carried)
+
+
+# open windows, EMIT CHANGES
+
+
+def versioned_log(answer: SharedAnswer, after: int) -> Reading:
+    """Changes of windows, open ones too, after an evaluation."""
+    first = answer.finish.evaluation
+    touched = _touched(answer, max(after, first))
+    if first > after:
+        everything = answer.windows(None, None)
+        numbers = np.full(len(everything), first, np.int64)
+        touched = _joined([(everything, numbers), touched])
+    windows, numbers = touched
+    if not len(windows):
+        return answer.log(Reading(answer.nothing()), "1::BIGINT")
+    tables = {"weft_windows": window_table(windows).append_column("n", pa.array(numbers))}
+    parts = _covered(answer, windows, tables)
+    if not parts:
+        return answer.log(Reading(answer.nothing()), "1::BIGINT")
+    rows = " UNION ALL ".join(parts)
+    new = _windows_at(answer, rows, f"r.{VERSION} <= g.n")
+    old = _windows_at(answer, rows, f"r.{VERSION} < g.n AND g.n > {first}")
+    return _signed(answer, "SELECT 1 AS _weft_one", new, old, tables)
+
+
+def _touched(answer: SharedAnswer, after: int) -> tuple[Windows, np.ndarray]:
+    """Windows that hold a row of an evaluation, with its number, for evaluations after one."""
+    found = []
+    for reach in answer.reaches:
+        segments = [s for s in reach.segments if s.evaluation > after]
+        if not segments:
+            continue
+        sql = (
+            f"SELECT DISTINCT {VERSION} AS n, {PANE} AS p FROM {answer.scan(segments)}"
+            f" WHERE {LEVEL} = 0 AND {VERSION} > {after} AND {reach.route.condition.sql}"
+        )
+        for n, p in zip(*(c.to_pylist() for c in duck.fetch(sql).columns), strict=True):
+            start = reach.live.node.panes.start(p)
+            held = answer.visible(windows_between(answer.shared.window, start, None, start, start))
+            found.append((held, np.full(len(held), n, np.int64)))
+    return _joined(found)
+
+
+def _joined(found: list[tuple[Windows, np.ndarray]]) -> tuple[Windows, np.ndarray]:
+    if not found:
+        nothing = np.zeros(0, np.int64)
+        return Windows(nothing, nothing), nothing
+    starts = np.concatenate([w.starts for w, _ in found])
+    ends = np.concatenate([w.ends for w, _ in found])
+    triples = np.unique(np.stack([starts, ends, np.concatenate([n for _, n in found])]), axis=1)
+    return Windows(triples[0], triples[1]), triples[2]
+
+
+def _covered(answer: SharedAnswer, windows: Windows, tables: dict[str, pa.Table]) -> list[str]:
+    parts = []
+    columns = [*answer.finish.dimensions, *(s.column for s in answer.finish.statistics)]
+    shown = ", ".join(["c.w", f"p.{VERSION}", *(f"p.{duck.name(c)}" for c in columns)])
+    for i, reach in enumerate(answer.reaches):
+        covered = cover(windows, reach.live.node.panes, reach.live.node.pyramid)
+        if reach.segments and len(covered.pane):
+            name = f"weft_cover_{i}"
+            tables[name] = pa.table({"w": covered.window, "l": covered.level, "p": covered.pane})
+            parts.append(
+                f"SELECT {shown} FROM {answer.scan(reach.segments)} p JOIN {name} c"
+                f" ON p.{LEVEL} = c.l AND p.{PANE} = c.p WHERE {reach.route.condition.sql}"
+            )
+    return parts
+
+
+def _windows_at(answer: SharedAnswer, rows: str, when: str) -> str:
+    keys = ["g.n", "g.s", "g.e", *(f"r.{duck.name(d)}" for d in answer.finish.dimensions)]
+    merges = ", ".join(["", *answer.merges()])
+    dimensions = ", ".join(["", *(f"r.{duck.name(d)}" for d in answer.finish.dimensions)])
+    return (
+        f"SELECT g.n AS {AT}, make_timestamptz(g.s) AS {START}, make_timestamptz(g.e) AS {END}"
+        f"{dimensions}{merges} FROM weft_windows g JOIN ({rows}) r ON r.w = g.w AND {when}"
+        f" GROUP BY {', '.join(keys)}"
+    )

@@ -1,0 +1,153 @@
+"""Assemble: partials ⋈ windows → merged statistics per (class, window, group), for any number of classes.
+
+Why: which windows are wanted, of which classes, is a relation, not a plan: a thousand queries are a
+thousand times more rows of it. Each window is covered by few partials of each node that its class
+reads (see logical/panes.py); the class's predicate is a range for each signature column.
+Source: Weave Share's final aggregation (§3.2), PSoup's join of queries with data (§4.2).
+Sound because a cover holds each pane of its window once, and a route each row once.
+Compilers only, but for the small relations that they ship to Spark.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from weft.logical.panes import Windows, cover
+from weft.logical.statistics import Dimension, Statistic
+from weft.optimizer.nodes import LiveClass, LiveNode, Route
+from weft.optimizer.predicates import Ranking
+from weft.spark.fold import LEVEL, PANE
+from weft.spark.rows import END, START
+
+CLASS, WINDOW, HOME = "_weft_class", "_weft_window", "_weft_home"
+TOP = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """Windows of one class."""
+
+    found: LiveClass
+    windows: Windows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartOfNode:
+    """The partials that some classes read of a node, on one of their routes."""
+
+    live: LiveNode
+    partials: DataFrame
+    readers: Sequence[tuple[Wanted, Route, int]]  # with the number of the first window
+
+
+def assemble(spark: SparkSession, parts: Sequence[PartOfNode]) -> DataFrame | None:
+    """Merged statistics by number of window and by dimensions, all classes in one plan."""
+    groups: dict[tuple[Dimension, ...], list[tuple[PartOfNode, list]]] = defaultdict(list)
+    for part in parts:
+        by_dimensions = defaultdict(list)
+        for reader in part.readers:
+            by_dimensions[reader[0].found.value.dimensions].append(reader)
+        for dimensions, readers in by_dimensions.items():
+            groups[dimensions].append((part, readers))
+    merged = [_merge(spark, dimensions, found) for dimensions, found in groups.items()]
+    return reduce(_union, merged) if merged else None
+
+
+def _merge(
+    spark: SparkSession, dimensions: tuple[Dimension, ...], found: list[tuple[PartOfNode, list]]
+) -> DataFrame:
+    """One group of classes with the same dimensions, over every node that they read."""
+    statistics: dict[str, Statistic] = {}
+    joined = []
+    for part, readers in found:
+        wanted = {s.column: s for reader in readers for s in reader[0].found.statistics}
+        statistics |= wanted
+        names = [d.column for d in dimensions] + sorted(wanted)
+        due = F.broadcast(due_relation(spark, part.live, readers))
+        rows = part.partials.join(due, [LEVEL, PANE]).where(_condition(part.live))
+        joined.append(rows.select(WINDOW, *names))
+    rows = reduce(_union, joined)
+    grouped = rows.groupBy(WINDOW, *[d.column for d in dimensions])
+    made = [F.expr(s.merged()).alias(name) for name, s in sorted(statistics.items())]
+    if not made:
+        return grouped.agg(F.count(F.lit(1)).alias("_weft_n")).drop("_weft_n")
+    return grouped.agg(*made)
+
+
+def _union(one: DataFrame, other: DataFrame) -> DataFrame:
+    return one.unionByName(other, allowMissingColumns=True)
+
+
+def _condition(live: LiveNode) -> F.Column:
+    """The class's tests, whatever they are: a range for each rank, a demand for each bit."""
+    tests = [F.lit(True)]
+    for atom in live.node.signature():
+        column = F.col(atom.column)
+        if isinstance(atom, Ranking):
+            low, high = F.col(f"lo_{atom.column}"), F.col(f"hi_{atom.column}")
+            tests.append(low.isNull() | column.between(low, high))
+        else:
+            tests.append(~F.col(f"lo_{atom.column}") | column)
+    return reduce(lambda a, b: a & b, tests)
+
+
+def due_relation(
+    spark: SparkSession, live: LiveNode, readers: Sequence[tuple[Wanted, Route, int]]
+) -> DataFrame:
+    """Rows (level, pane, window's number, the class's tests): what to join partials with."""
+    columns: dict[str, list] = defaultdict(list)
+    for wanted, route, first in readers:
+        covered = cover(wanted.windows, live.node.panes, live.node.pyramid)
+        size = len(covered.pane)
+        columns[LEVEL].append(covered.level)
+        columns[PANE].append(covered.pane)
+        columns[WINDOW].append(covered.window + first)
+        ranges = {column: (low, high) for column, low, high in route.condition.ranges}
+        for atom in live.node.signature():
+            if isinstance(atom, Ranking):
+                low, high = ranges.get(atom.column, (None, None))
+                columns[f"lo_{atom.column}"].append(_repeat(low, size, pa.int32()))
+                columns[f"hi_{atom.column}"].append(_repeat(high, size, pa.int32()))
+            else:
+                asked = atom.column in route.condition.bits
+                columns[f"lo_{atom.column}"].append(_repeat(asked, size, pa.bool_()))
+    table = pa.table({name: _concatenated(parts) for name, parts in columns.items()})
+    return spark.createDataFrame(table)
+
+
+def _repeat(value: object, size: int, kind: pa.DataType) -> pa.Array:
+    return pa.repeat(pa.scalar(value, kind), size)
+
+
+def _concatenated(parts: list) -> pa.Array | pa.ChunkedArray:
+    if isinstance(parts[0], np.ndarray):
+        return pa.array(np.concatenate(parts))
+    return pa.chunked_array(parts)
+
+
+def with_edges(
+    spark: SparkSession, merged: DataFrame, wanted: Sequence[Wanted], homes: Sequence[int]
+) -> DataFrame:
+    """Give merged rows their class, the edges of their window, and the node that keeps them."""
+    sizes = [len(w.windows) for w in wanted]
+    table = pa.table(
+        {
+            WINDOW: pa.array(np.arange(sum(sizes), dtype=np.int64)),
+            CLASS: pa.array(np.repeat([w.found.id for w in wanted], sizes).astype(np.int64)),
+            HOME: pa.array(np.repeat(list(homes), sizes).astype(np.int64)),
+            START: pa.array(np.concatenate([w.windows.starts for w in wanted])),
+            END: pa.array(np.concatenate([w.windows.ends for w in wanted])),
+        }
+    )
+    edges = spark.createDataFrame(table)
+    for name in (START, END):
+        edges = edges.withColumn(name, F.timestamp_micros(name))
+    return merged.join(F.broadcast(edges), WINDOW).drop(WINDOW)

@@ -1,0 +1,126 @@
+"""Registering queries that share: their class and node, back-filled in one job, one transaction.
+
+1. place the queries in the stream's network      nothing happened
+2. fill new nodes from their parents or the rows   orphans: no catalog row names them
+3. commit nodes, classes, routes, queries          all of it is there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from weft.catalog.change import Change
+from weft.catalog.records import QueryRecord, Segment
+from weft.optimizer.codec import dump
+from weft.optimizer.lattice import Need
+from weft.optimizer.network import Network, add_class, add_node, release_unused, route_row
+from weft.optimizer.nodes import Finish, LiveNode, Route
+from weft.optimizer.placing import Placement, place
+from weft.spark.shared import Advance, fill
+from weft.spark.world import StreamState, World
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """A query to be registered: its record without a class, what it needs, how it is finished."""
+
+    record: QueryRecord
+    need: Need
+    finish: Finish
+
+    @property
+    def is_eager(self) -> bool:
+        return self.finish.policy == "eager"
+
+
+class Registration:
+    """Some queries over one stream, on their way into its network."""
+
+    def __init__(
+        self, world: World, state: StreamState, network: Network, drafts: Sequence[Draft], tick: int
+    ) -> None:
+        self._world, self._state, self._network = world, state, network
+        self._drafts, self._tick = drafts, tick
+        can_refill = state.record.pruned_rows == 0
+        self.placement = place(network, [d.need for d in drafts], tick, can_refill)
+
+    def fill(self, spark: SparkSession, reserve: Callable[[int], list[int]]) -> list[Segment]:
+        """Give new nodes their ids and their first partials."""
+        ids = dict(
+            zip([n.id for n in self.placement.made], reserve(len(self.placement.made)), strict=True)
+        )
+        self._number(ids)
+        advance = Advance(
+            self._state.clock, self._state.clock, self._state.record.evaluation, self._tick
+        )
+        return fill(
+            spark, self._world, self._state, self.placement.made, self._network.nodes, advance
+        )
+
+    def _number(self, ids: dict[int, int]) -> None:
+        def real(node_id: int | None) -> int | None:
+            return ids.get(node_id, node_id)
+
+        found: Placement = self.placement
+        found.made = [replace(n, id=real(n.id), parent_id=real(n.parent_id)) for n in found.made]
+        for routes in (found.routes, found.moved):
+            for key, route in routes.items():
+                routes[key] = replace(route, node_id=real(route.node_id))
+
+    def commit(self, change: Change, segments: Sequence[Segment]) -> None:
+        for live in self.placement.made:
+            add_node(change, live)
+        for node_id in self.placement.retired:
+            change.set_node(node_id, retired_tick=self._tick)
+        self._move(change)
+        class_ids = self._add_classes(change)
+        for draft, need in zip(self._drafts, self.placement.needs, strict=True):
+            change.add_query(self._record(draft, class_ids[need.key]))
+        change.add_segments(segments)
+        release_unused(change, self._network.stream_id)
+
+    def _move(self, change: Change) -> None:
+        """Let classes read on from another node: from now on, or for all ticks."""
+        moved = self.placement.moved
+        ids = {key: self._network.classes[key].id for key in moved}
+        change.drop_routes(ids[key] for key in moved if key in self.placement.whole)
+        change.end_routes([ids[k] for k in moved if k not in self.placement.whole], self._tick)
+        change.add_routes([route_row(ids[key], route) for key, route in moved.items()])
+
+    def _add_classes(self, change: Change) -> dict[str, int]:
+        eager = {
+            need.key
+            for draft, need in zip(self._drafts, self.placement.needs, strict=True)
+            if draft.is_eager and need.value.window is not None and not need.value.is_versioned
+        }
+        clock = self._state.clock
+        since = clock if clock is not None else -(2**62)
+        values = {need.key: need.value for need in self.placement.needs}
+        found: dict[str, int] = {}
+        rows: list[dict] = []
+        for key, value in values.items():
+            known = self._network.classes.get(key)
+            if known is not None:
+                found[key] = known.id
+                if key in eager and known.eager_from is None:
+                    change.set_class(known.id, eager_from=since)
+                continue
+            found[key] = add_class(change, value, since if key in eager else None)
+            rows.append(route_row(found[key], self._open(key)))
+        change.add_routes(rows)
+        return found
+
+    def _open(self, key: str) -> Route:
+        return self.placement.routes[key]
+
+    def _record(self, draft: Draft, class_id: int) -> QueryRecord:
+        evaluation = self._state.record.evaluation
+        finish = replace(draft.finish, evaluation=evaluation)
+        return replace(draft.record, class_id=class_id, shared=dump(finish), evaluation=evaluation)
+
+    @property
+    def made(self) -> list[LiveNode]:
+        return self.placement.made
