@@ -7,8 +7,8 @@ stream first, then an alias. A name that Spark could read either way where it ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -29,6 +29,12 @@ class Block:
     is_global: bool
     where: exp.Expression | None
     having: exp.Expression | None
+
+    def mapped(self, rule: Callable[[exp.Expression], exp.Expression]) -> Block:
+        """The block with its output expressions rewritten."""
+        shown = tuple((name, rule(node)) for name, node in self.projections)
+        having = rule(self.having) if self.having is not None else None
+        return replace(self, projections=shown, having=having)
 
 
 class Resolver:
@@ -62,10 +68,10 @@ class Resolver:
     ) -> exp.Expression:
         """A copy over bare, quoted columns; aliases are read where there is no such column."""
 
-        def replace(found: exp.Expression) -> exp.Expression:
+        def rule(found: exp.Expression) -> exp.Expression:
             return self._column(found, aliases or {}) if isinstance(found, exp.Column) else found
 
-        return node.copy().transform(replace)
+        return node.copy().transform(rule)
 
     def _column(self, column: exp.Column, aliases: Mapping[str, exp.Expression]) -> exp.Expression:
         parts = [part.name.lower() for part in column.parts]

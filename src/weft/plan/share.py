@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from weft.logical.aggregates import BUILT_IN, Aggregates, CannotShare, TypeOf
+from weft.logical.aggregates import BUILT_IN, Aggregates, CannotShare, TypeOf, expand
 from weft.logical.relations import Kind
 from weft.logical.statistics import Dimension, Statistic
 from weft.logical.windows import (
@@ -35,7 +35,7 @@ from weft.plan.blocks import from_items, is_aggregated
 from weft.plan.finish import Finisher
 from weft.plan.recompute import PlannedSource, RecomputePlan, Shape
 from weft.plan.resolve import Resolver
-from weft.plan.terms import Terms
+from weft.plan.terms import Terms, Types
 
 __all__ = ["CannotShare", "SharedQuery", "TypeOf", "share"]
 
@@ -88,7 +88,9 @@ def share(
     planned, select = _one_block_over_one_stream(plan)
     alias = from_items(select)[0][0].alias_or_name
     block = Resolver(select, planned, alias).block()
-    terms = Terms(planned, block, type_of, aggregates)
+    types = Types(planned, type_of, aggregates)
+    block = block.mapped(lambda node: expand(node, aggregates, types.of, only_plain=True))
+    terms = Terms(block, types, aggregates)
     finisher = Finisher(plan, select, block, terms, names)
     finish = finisher.select()
     spark, duck = finish.sql(dialect="spark"), finisher.duck()

@@ -16,12 +16,14 @@ from weft.logical.aggregates import (
     Condition,
     Lowered,
     TypeOf,
+    expand,
 )
+from weft.logical.aggregates.calls import innermost, read
 from weft.logical.aggregates.kinds import is_portable, refuse_unstored
 from weft.logical.canonical import canonical, text_of
 from weft.logical.statistics import Dimension, Statistic
 from weft.logical.total import is_total
-from weft.plan.blocks import WRAPPERS, is_aggregate_call
+from weft.plan.blocks import is_aggregate_call
 from weft.plan.recompute import PlannedSource
 from weft.plan.resolve import END, START, TIME, Block
 
@@ -32,8 +34,8 @@ HELPERS = {TIME: "timestamp", START: "timestamp", END: "timestamp",
 class Types:
     """Types of expressions over the stream's columns, each asked of Spark at most once."""
 
-    def __init__(self, planned: PlannedSource, type_of: TypeOf) -> None:
-        self._ask = type_of
+    def __init__(self, planned: PlannedSource, type_of: TypeOf, aggregates: Aggregates) -> None:
+        self._ask, self._aggregates = type_of, aggregates
         self._known = {c.name.lower(): c.type.lower() for c in planned.source.relation.columns}
         self._known = {n: t for n, t in self._known.items() if is_portable(t)} | HELPERS
         self._asked: dict[str, str] = {}
@@ -47,7 +49,7 @@ class Types:
         if isinstance(inner, exp.Literal) and inner.is_string:
             return "string"
         edges = inner.copy().transform(_as_time)
-        return self.of_text(edges.sql(dialect="spark"))
+        return self.of_text(expand(edges, self._aggregates).sql(dialect="spark"))
 
     def of_text(self, text: str) -> str:
         if text not in self._asked:
@@ -69,10 +71,8 @@ class Terms:
     signature that this query does not read.
     """
 
-    def __init__(
-        self, planned: PlannedSource, block: Block, type_of: TypeOf, aggregates: Aggregates
-    ) -> None:
-        self.types = Types(planned, type_of)
+    def __init__(self, block: Block, types: Types, aggregates: Aggregates) -> None:
+        self.types = types
         self.predicate = canonical(block.where) if block.where is not None else None
         self.dimensions: dict[str, Dimension] = {}
         self.statistics: dict[str, Statistic] = {}
@@ -120,22 +120,14 @@ class Terms:
         return self._lowered[text]
 
     def _call(self, node: exp.Expression) -> Call:
-        condition, ignores, inner = None, False, node
-        while isinstance(inner, WRAPPERS):
-            if isinstance(inner, exp.Filter):
-                condition = self._guarded(canonical(inner.expression.this))
-            elif isinstance(inner, exp.IgnoreNulls):
-                ignores = True
-            elif isinstance(inner, exp.WithinGroup):
-                raise CannotShare(f"{name_of(inner.this)} … WITHIN GROUP is not shared")
-            inner = inner.this
-        arguments = _arguments(inner)
-        is_distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
-        if is_distinct:
-            arguments = arguments[0].expressions
+        written = read(node)
+        condition = written.condition
+        if condition is not None:
+            text = text_of(self._guarded(canonical(condition)))
         return Call(
-            name_of(inner), tuple(self._argument(a) for a in arguments), self.types.of_text,
-            is_distinct, ignores, condition and Condition(text_of(condition), text_of(condition)),
+            written.name, tuple(self._argument(a) for a in written.arguments), self.types.of_text,
+            written.is_distinct, written.ignores_nulls,
+            None if condition is None else Condition(text, text),
         )  # fmt: skip
 
     def _argument(self, node: exp.Expression) -> Argument:
@@ -153,23 +145,5 @@ class Terms:
 
 def is_call(node: exp.Expression) -> bool:
     """An aggregate call with its FILTER and IGNORE NULLS; ANY(x) is not one to sqlglot."""
-    inner = node
-    while isinstance(inner, WRAPPERS):
-        inner = inner.this
+    inner = innermost(node)
     return is_aggregate_call(inner) or isinstance(inner, exp.Any)
-
-
-def name_of(node: exp.Expression) -> str:
-    """The function's name as Spark's SQL has it."""
-    return node.sql(dialect="spark").partition("(")[0].strip().lower()
-
-
-def _arguments(node: exp.Expression) -> list[exp.Expression]:
-    found: list[exp.Expression] = []
-    for key in node.arg_types:
-        value = node.args.get(key)
-        values = value if isinstance(value, list) else [value]
-        found += [v for v in values if isinstance(v, exp.Expression)]
-    if isinstance(node, exp.Any):
-        found = [a.unnest() for a in found]
-    return found

@@ -12,19 +12,31 @@ from weft.logical.aggregates.algebra import (
     TypeOf,
 )
 from weft.logical.aggregates.builtin import BUILT_IN, Rule, basics, rules
+from weft.logical.aggregates.defined import (
+    BasicStatistic,
+    Parameter,
+    SqlAggregate,
+    expand,
+    mark,
+)
 
 __all__ = [
     "BUILT_IN",
     "Aggregate",
     "Aggregates",
     "Argument",
+    "BasicStatistic",
     "Call",
     "CannotShare",
     "Condition",
     "Kind",
     "Lowered",
+    "Parameter",
     "Rule",
+    "SqlAggregate",
     "TypeOf",
     "basics",
+    "expand",
+    "mark",
     "rules",
 ]

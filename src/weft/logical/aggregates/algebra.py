@@ -16,10 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from weft.logical.statistics import Statistic
+
+if TYPE_CHECKING:
+    from weft.logical.aggregates.defined import SqlAggregate
 
 TypeOf = Callable[[str], str]  # a Spark SQL expression over a stream's columns → its DDL type
 
@@ -102,6 +106,7 @@ class Aggregate:
     merge: tuple[str, ...] = ()  # for each basic statistic
     error: str | None = None  # the bound of a sketch's error
     arity: tuple[int, int] = (1, 1)  # fewest and most arguments
+    definition: SqlAggregate | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_mergeable(self) -> bool:
