@@ -1,4 +1,4 @@
-"""CREATE STREAM, TABLE and CONTINUOUS QUERY."""
+"""CREATE STREAM, TABLE and CONTINUOUS QUERY; AGGREGATE has a file of its own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sqlglot.tokens import Token, TokenType
 from weft.errors import SyntaxProblem, Unsupported, did_you_mean
 from weft.logical.relations import Column, StreamDefinition, TableDefinition
 from weft.logical.windows import ZERO
+from weft.sql.create_aggregate import parse_create_aggregate
 from weft.sql.intervals import interval_from_tokens
 from weft.sql.names import check_column_name, parse_new_name, parse_options
 from weft.sql.select import QUERY_WORDS, parse_select, parse_select_and_emit
@@ -19,10 +20,9 @@ from weft.sql.tokens import NAMES, Cursor, raw, split, word
 from weft.sql.types import parse_type
 from weft.sql.watermark import Shape, parse_watermark
 
-CREATABLE = ("STREAM", "TABLE", "CONTINUOUS QUERY", "MATERIALIZED VIEW")
+CREATABLE = ("STREAM", "TABLE", "CONTINUOUS QUERY", "MATERIALIZED VIEW", "AGGREGATE")
 NOT_YET = {
     "TRIGGER": "until then, follow an answer with q.subscribe() in Python",
-    "AGGREGATE": "until then, use Spark's own aggregate functions",
 }
 QUERY_FORM = "CREATE CONTINUOUS QUERY <name> AS SELECT …"
 
@@ -43,6 +43,8 @@ def parse_create(cursor: Cursor) -> Statement:
         return _table(cursor, _preamble(cursor, "table", or_replace))
     if cursor.takes("CONTINUOUS", "QUERY") or cursor.takes("MATERIALIZED", "VIEW"):
         return _query(cursor, _preamble(cursor, "query", or_replace))
+    if cursor.takes("AGGREGATE"):
+        return parse_create_aggregate(cursor, or_replace)
     raise _not_creatable(cursor)
 
 

@@ -69,15 +69,16 @@ def _drop(cursor: Cursor) -> Drop:
         ("MATERIALIZED", "VIEW"): "query",
         ("STREAM",): "stream",
         ("TABLE",): "table",
+        ("AGGREGATE",): "aggregate",
     }
     for words, kind in kinds.items():
         if cursor.takes(*words):
             if_exists = cursor.takes("IF", "EXISTS")
-            name = parse_name(cursor, kind)
+            name = parse_name(cursor, "user-defined aggregate" if kind == "aggregate" else kind)
             return Drop(kind, name.text, if_exists, name.line, name.column)
     raise cursor.problem(
         "expected the kind of thing to drop",
-        hint="write DROP QUERY, DROP STREAM or DROP TABLE, and then the name",
+        hint="write DROP QUERY, DROP STREAM, DROP TABLE or DROP AGGREGATE, and then the name",
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from weft.logical.aggregates import SqlAggregate
 from weft.logical.relations import Emit, StreamDefinition, TableDefinition
 from weft.logical.windows import Window
 
@@ -64,6 +65,16 @@ class CreateQuery:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class CreateAggregate:
+    definition: SqlAggregate
+    text: str  # the whole statement, kept in the catalog
+    or_replace: bool = False
+    if_not_exists: bool = False
+    line: int = 1
+    column: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Insert:
     """INSERT INTO table [(columns)] VALUES ... | SELECT ...; `select` covers both."""
 
@@ -93,7 +104,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drop:
-    kind: str  # "query", "stream" or "table"
+    kind: str  # "query", "stream", "table" or "aggregate"
     name: str
     if_exists: bool = False
     line: int = 1
@@ -127,6 +138,7 @@ Statement = (
     | CreateStream
     | CreateTable
     | CreateQuery
+    | CreateAggregate
     | Insert
     | Update
     | Delete

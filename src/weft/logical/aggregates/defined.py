@@ -232,12 +232,19 @@ def _lower_basic(
 
 
 def merges_by_itself(basic: BasicStatistic, built_in: Aggregates) -> bool:
+    """Whether a built-in's own merge is meant: none is said, or just that one."""
+    if not is_mergeable_call(basic.fold, built_in):
+        return False
     name = name_of(innermost(basic.fold))
-    if basic.merge is None:
-        return True
-    found = built_in.find(name)
-    is_simple = found is not None and found.kind is Kind.DISTRIBUTIVE
-    return is_simple and basic.merge_name == OWN_MERGES.get(name, name)
+    is_simple = built_in.find(name).kind is Kind.DISTRIBUTIVE
+    return basic.merge is None or (is_simple and basic.merge_name == OWN_MERGES.get(name, name))
+
+
+def is_mergeable_call(node: exp.Expression, built_in: Aggregates) -> bool:
+    """Whether an expression is one call of a function that is known to merge."""
+    inner = innermost(node)
+    found = built_in.find(name_of(inner)) if isinstance(inner, exp.Func) else None
+    return found is not None and found.is_mergeable
 
 
 def _argument(node: exp.Expression, call: Call) -> Argument:
