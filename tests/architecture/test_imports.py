@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "sql": {"errors", "logical"},
     "catalog": {"errors", "logical"},
     "storage": {"errors", "logical", "catalog"},
-    "optimizer": {"errors", "logical"},
+    "optimizer": {"catalog", "errors", "logical"},
     "plan": {"errors", "logical", "optimizer"},
     "results": {"errors", "logical", "catalog", "storage", "optimizer", "plan"},
     "spark": {"errors", "settings", "logical", "catalog", "storage", "optimizer", "plan"},

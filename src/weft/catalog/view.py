@@ -70,7 +70,7 @@ class View:
         return None
 
     def _clocks(self) -> dict[int, int | None]:
-        return dict(self._c.execute(sa.select(s.streams.c.id, s.streams.c.clock)).tuples().all())
+        return {i: clock for i, clock in self._c.execute(sa.select(s.streams.c.id, s.streams.c.clock))}
 
     def names(self) -> dict[str, str]:
         found = {}

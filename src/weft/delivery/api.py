@@ -178,7 +178,7 @@ class Query:
         plan = self._engine.plan_of(view, record)
         refuse_pruned(plan, view, micros)
         if is_portable(plan):
-            return answers.read(standing_at(record, plan, view, root, micros), columns)
+            return reading.fetch(standing_at(record, plan, view, root, micros), columns)
         from weft.spark.frames import answer_at
 
         return answers.typed(answer_at(self._engine, record, micros), columns)
@@ -197,9 +197,12 @@ class Query:
 
     def spark(self):
         """The current answer as a Spark DataFrame, for answers too large to hold here."""
-        from weft.spark.frames import answer_frame
+        from weft.spark.frames import answer_frame, frame_of
 
-        return answer_frame(self._engine, self._record())
+        record = self._record()
+        if record.class_id is not None:  # assembled, not stored: read it and hand it over
+            return frame_of(self._engine, self.results(), record)
+        return answer_frame(self._engine, record)
 
     def subscribe(
         self, token: str | None = None, *, follow: bool | None = None, timeout: float | None = None

@@ -8,6 +8,7 @@ this browsing: rows at or before the clock are settled, so the answer at an earl
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -18,7 +19,11 @@ from weft.logical.relations import ARRIVAL
 from weft.logical.windows import LastRows, bounds, instant
 from weft.plan.recompute import PlannedSource, RecomputePlan
 from weft.results import answers, duck
+from weft.results.duck import Reading
 from weft.results.pull import empty, table_sql
+
+if TYPE_CHECKING:
+    from weft.results.shared import SharedAnswer
 
 FOREVER = 2**62
 
@@ -46,13 +51,17 @@ def is_portable(plan: RecomputePlan) -> bool:
 
 def standing_at(
     record: QueryRecord, plan: RecomputePlan, view: View, root: Path, micros: int
-) -> str:
-    """DuckDB SQL for the answer at an instant."""
-    sources = {p.source.placeholder: _contents(p, record, view, root, micros) for p in plan.sources}
-    ctes = ", ".join(f"{duck.name(name)} AS ({sql})" for name, sql in sources.items())
+) -> Reading:
+    """The answer at an instant, for DuckDB."""
+    ctes, tables = [], {}
+    for number, planned in enumerate(plan.sources):
+        found = _contents(planned, record, view, root, micros).renamed(f"_of_{number}")
+        ctes.append(f"{duck.name(planned.source.placeholder)} AS ({found.sql})")
+        tables |= found.tables
     shown = ", ".join(duck.name(c.name) for c in record.columns)
     body = plan.tree.sql(dialect="duckdb")
-    return f"WITH {ctes} SELECT {shown} FROM ({body}){answers.order_by(record)}"
+    sql = f"WITH {', '.join(ctes)} SELECT {shown} FROM ({body}){answers.order_by(record)}"
+    return Reading(sql, tables)
 
 
 def refuse_pruned(plan: RecomputePlan, view: View, micros: int) -> None:
@@ -73,13 +82,13 @@ def refuse_pruned(plan: RecomputePlan, view: View, micros: int) -> None:
 
 def _contents(
     planned: PlannedSource, record: QueryRecord, view: View, root: Path, micros: int
-) -> str:
+) -> Reading:
     found = view.find(planned.source.relation.name)
     if isinstance(found, TableRecord):
-        return _table(planned, found, view, root)
+        return Reading(_table(planned, found, view, root))
     if isinstance(found, QueryRecord):
         return _closed_windows(planned, found, view, root, micros)
-    return _stream(planned, found, record, view, root, micros)
+    return Reading(_stream(planned, found, record, view, root, micros))
 
 
 def _stream(
@@ -140,12 +149,29 @@ def _table(planned: PlannedSource, found: TableRecord, view: View, root: Path) -
 
 def _closed_windows(
     planned: PlannedSource, found: QueryRecord, view: View, root: Path, micros: int
-) -> str:
-    segments = view.segments(found.owner, "changes", "base")
+) -> Reading:
     low, high = bounds(planned.source.window, micros)
+    if found.class_id is not None:
+        from weft.results.shared import SharedAnswer  # NumPy is not needed to open a database
+
+        return _assembled_windows(
+            planned, SharedAnswer(view, found, root), low, min(high + 1, micros)
+        )
+    segments = view.segments(found.owner, "changes", "base")
     time = f"({answers.END} - INTERVAL 1 MICROSECOND)"
     where = f"{answers.END} <= {duck.instant(micros)} AND {time} <= {duck.instant(high)}"
     if low is not None:
         where += f" AND {time} >= {duck.instant(low)}"
     extra = f", {time} AS window_time" if planned.shows_time else ""
-    return answers.windows(found, segments, root, where, extra)
+    return Reading(answers.windows(found, segments, root, where, extra))
+
+
+def _assembled_windows(
+    planned: PlannedSource, answer: SharedAnswer, low: int | None, upto: int
+) -> Reading:
+    """Closed windows of a shared query whose time, 1 µs before their end, is from `low` on."""
+    found = answer.answers_of(answer.windows(low, upto), None)
+    shown = ", ".join(answers.shown(answer.record))
+    time = f"({answers.END} - INTERVAL 1 MICROSECOND)"
+    extra = f", {time} AS window_time" if planned.shows_time else ""
+    return Reading(f"SELECT {shown}{extra} FROM ({found.sql})", found.tables)

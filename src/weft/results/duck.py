@@ -22,6 +22,13 @@ class Reading:
     sql: str
     tables: dict[str, pa.Table] = field(default_factory=dict)
 
+    def renamed(self, suffix: str) -> Reading:
+        """The same with other names for its relations, so that several can be used together."""
+        sql = self.sql
+        for name in self.tables:
+            sql = re.sub(rf"\b{name}\b", name + suffix, sql)
+        return Reading(sql, {name + suffix: table for name, table in self.tables.items()})
+
 
 _lock = threading.Lock()
 _root: duckdb.DuckDBPyConnection | None = None

@@ -6,7 +6,6 @@ of one consistent look at the catalog, and the select, rendered by sqlglot for D
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ from weft.results.answers import duck_type
 from weft.results.duck import Reading
 
 if TYPE_CHECKING:
-    import duckdb
     import pyarrow as pa
 
 LATE_EXTRA = (Column("arrived_at", "TIMESTAMP"),)
@@ -88,11 +86,12 @@ def pull(bound: BoundQuery, view: View, root: Path) -> pa.Table:
     read = ""
     try:
         for number, source in enumerate(bound.sources):
-            found = source_sql(source, view, root)
-            sql = _registered(connection, found, number)
-            read += sql
+            found = source_sql(source, view, root).renamed(f"_of_{number}")
+            for name, table in found.tables.items():
+                connection.register(name, table)
+            read += found.sql
             connection.execute(
-                f"CREATE OR REPLACE TEMP VIEW {duck.name(source.placeholder)} AS {sql}"
+                f"CREATE OR REPLACE TEMP VIEW {duck.name(source.placeholder)} AS {found.sql}"
             )
         return duck.fetch(render(bound.tree), connection, read)
     except Exception as error:
@@ -107,15 +106,6 @@ def pull(bound: BoundQuery, view: View, root: Path) -> pa.Table:
 
 def render(tree: exp.Query) -> str:
     return tree.sql(dialect="duckdb")
-
-
-def _registered(connection: duckdb.DuckDBPyConnection, found: Reading, number: int) -> str:
-    """The SQL of a source, with the small relations that it names given names of their own."""
-    sql = found.sql
-    for name, table in found.tables.items():
-        connection.register(f"{name}_of_{number}", table)
-        sql = re.sub(rf"\b{name}\b", f"{name}_of_{number}", sql)
-    return sql
 
 
 def source_sql(source: Source, view: View, root: Path) -> Reading:

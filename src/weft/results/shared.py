@@ -45,7 +45,7 @@ class SharedAnswer:
     """Reads one shared query in one consistent look at the catalog."""
 
     def __init__(self, view: View, record: QueryRecord, root: Path) -> None:
-        self._view, self._record, self._root = view, record, root
+        self._view, self.record, self._root = view, record, root
         self.finish: Finish = load(record.shared)
         self.shared: AggregateClass = load(view.class_of(record.class_id).definition)
         self.stream: StreamRecord = next(s for s in view.streams() if s.id == self.shared.stream_id)
@@ -122,7 +122,7 @@ class SharedAnswer:
 
     def visible(self, found: Windows) -> Windows:
         """Without the windows that began before the query's horizon: only whole ones count."""
-        horizon = max(self._record.horizons.values(), default=None)
+        horizon = max(self.record.horizons.values(), default=None)
         if horizon is not None:
             kept = found.starts >= horizon
             found = Windows(found.starts[kept], found.ends[kept])
@@ -198,7 +198,7 @@ class SharedAnswer:
 
         if self.finish.limit is None and not self.finish.offset:
             return sql
-        order = order_by(self._record) or " ORDER BY 1"
+        order = order_by(self.record) or " ORDER BY 1"
         rank = f"row_number() OVER (PARTITION BY {START}, {END}{order})"
         most = "" if self.finish.limit is None else f" <= {self.finish.offset + self.finish.limit}"
         tests = [f"{rank} > {self.finish.offset}", *([rank + most] if most else [])]

@@ -35,7 +35,7 @@ from weft.spark.answers import Outcome, evaluate
 from weft.spark.ingest import Ingested, ingest
 from weft.spark.shared import Advance, fold_batch
 from weft.spark.sharing import Draft, Registration
-from weft.spark.world import QueryState, StreamState, World, load_world
+from weft.spark.world import QueryState, StreamState, World, load_shared, load_world
 from weft.storage.crash import crash_point
 
 
@@ -166,7 +166,9 @@ class Batches:
         before_commit: Callable[[Change], None],
     ) -> None:
         """Evaluate a new query over the retained history and commit it with its first answer."""
-        world = self._world()
+        with self._catalog.read() as view:
+            world = load_world(view, self._root, self.plans)
+            load_shared(view, world, plan, self.plans)
         state = QueryState(record, plan, [], None)
         world.queries[record.name.lower()] = state
         outcome = evaluate(self.spark, world, state, tick)
@@ -209,7 +211,10 @@ class Batches:
 
     def _fold(self, world: World, state: StreamState, advance: Advance) -> list[Segment]:
         nodes = self.network(state.record.id).folding()
-        return fold_batch(self.spark, world, state, nodes, advance) if nodes else []
+        found = fold_batch(self.spark, world, state, nodes, advance) if nodes else []
+        for segment in found:  # queries that read shared ones see this batch too
+            world.partials.setdefault(int(segment.owner.split(":")[1]), []).append(segment)
+        return found
 
     def _commit_advance(
         self, change: Change, record: StreamRecord, advance: Advance, partials: list[Segment]
@@ -301,7 +306,7 @@ def affected(world: World, streams: set[str], queries: set[str] = frozenset()) -
     """The queries that read changed streams or queries, directly or not, in levels."""
     changed = set(streams) | set(queries)
     levels: list[list[str]] = []
-    waiting = {name: _sources(state) for name, state in world.queries.items()}
+    waiting = {name: _sources(world, state) for name, state in world.queries.items()}
     grew = True
     while grew:  # close over queries that read queries
         grew = False
@@ -318,8 +323,8 @@ def affected(world: World, streams: set[str], queries: set[str] = frozenset()) -
     return levels
 
 
-def _sources(state: QueryState) -> set[str]:
-    return {p.source.relation.name.lower() for p in state.plan.sources}
+def _sources(world: World, state: QueryState) -> set[str]:
+    return {world.feeds(p.source.relation.name.lower()) for p in state.plan.sources}
 
 
 def _advance(state: QueryState, outcome: Outcome) -> None:

@@ -24,6 +24,7 @@ from weft.logical.windows import (
 )
 from weft.plan.recompute import PlannedSource
 from weft.spark import rows as stored
+from weft.spark.closed import closed_windows
 from weft.spark.rows import FROM, ORDER, TICK, TIME, TO, instant, quote
 from weft.spark.world import World
 
@@ -131,6 +132,8 @@ class Contents:
 
     def _open(self, planned: PlannedSource, low: int | None, high: int | None) -> DataFrame:
         name = planned.source.relation.name.lower()
+        if name in self._world.shared:
+            return closed_windows(self._spark, self._world, self._world.shared[name], low, high)
         if planned.source.relation.kind is Kind.QUERY:
             state = self._world.queries[name]
             return stored.window_answers(self._spark, self._world, state, low, high)

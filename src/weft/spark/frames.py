@@ -9,7 +9,7 @@ from weft.catalog.records import QueryRecord
 from weft.plan.order import SortKey
 from weft.spark import rows as stored
 from weft.spark.evaluate import Evaluator, sort_columns
-from weft.spark.rows import END, NUMBER, START, quote
+from weft.spark.rows import END, NUMBER, START, quote, struct_of
 from weft.spark.world import load_world
 
 
@@ -29,6 +29,11 @@ def answer_frame(engine, record: QueryRecord) -> DataFrame:
     if record.shows_window:
         columns = [F.col(START).alias("window_start"), F.col(END).alias("window_end"), *columns]
     return answer.select(*columns)
+
+
+def frame_of(engine, table, record: QueryRecord) -> DataFrame:
+    """An answer that was read, as a DataFrame of its declared types."""
+    return engine.spark.createDataFrame(table, struct_of(record.output_columns()))
 
 
 def answer_at(engine, record: QueryRecord, micros: int):

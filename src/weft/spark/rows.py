@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from weft.catalog.records import Segment
+from weft.catalog.records import QueryRecord, Segment
 from weft.logical.relations import ARRIVAL, WINDOW_TIME, Column
 from weft.spark.world import QueryState, StreamState, TableState, World
 
@@ -151,9 +151,16 @@ def window_answers(
     rows = (
         rows.where(F.col(END) <= instant(state.clock)) if state.clock is not None else rows.limit(0)
     )
+    return as_stream(rows, state.record, low, high)
+
+
+def as_stream(
+    windows: DataFrame, record: QueryRecord, low: int | None, high: int | None
+) -> DataFrame:
+    """Closed windows as rows of a stream."""
     time = F.timestamp_micros(F.unix_micros(END) - 1)
-    rows = rows.withColumn(TIME, time).withColumn(WINDOW_TIME, time)
-    if state.record.shows_window:
+    rows = windows.withColumn(TIME, time).withColumn(WINDOW_TIME, time)
+    if record.shows_window:
         rows = rows.withColumn("window_start", F.col(START)).withColumn("window_end", F.col(END))
     rows = rows.withColumn(TICK, F.lit(0).cast("bigint")).withColumn(ORDER, F.lit(0).cast("bigint"))
     return _between(rows.drop(START, END, NUMBER, DIFF), low, high)

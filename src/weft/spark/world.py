@@ -7,6 +7,10 @@ from pathlib import Path
 
 from weft.catalog.records import QueryRecord, Segment, StreamRecord, TableRecord
 from weft.catalog.view import View
+from weft.logical.relations import Kind
+from weft.optimizer.codec import load
+from weft.optimizer.network import finish_of, live_node, route_of
+from weft.optimizer.nodes import Finish, LiveClass, LiveNode
 from weft.plan.recompute import RecomputePlan
 from weft.storage.files import intact_paths
 
@@ -35,11 +39,24 @@ class QueryState:
 
 
 @dataclass(slots=True)
+class SharedState:
+    """A shared query that another one reads: its class, and the nodes on its routes."""
+
+    record: QueryRecord
+    plan: RecomputePlan
+    stream: str  # its folded name
+    found: LiveClass
+    finish: Finish
+    nodes: dict[int, LiveNode]
+
+
+@dataclass(slots=True)
 class World:
     root: Path
     streams: dict[str, StreamState] = field(default_factory=dict)  # by folded name
     tables: dict[str, TableState] = field(default_factory=dict)
     queries: dict[str, QueryState] = field(default_factory=dict)
+    shared: dict[str, SharedState] = field(default_factory=dict)  # those that others read
     partials: dict[int, list[Segment]] = field(default_factory=dict)  # by node, where asked for
 
     def paths(self, segments: list[Segment]) -> list[str]:
@@ -57,9 +74,15 @@ class World:
         return max((self.streams[n].newest_tick for n in names if n in self.streams), default=-1)
 
     def _clock(self, folded: str) -> int | None:
+        if folded in self.shared:
+            folded = self.shared[folded].stream
         if folded in self.streams:
             return self.streams[folded].clock
         return self.queries[folded].clock
+
+    def feeds(self, folded: str) -> str:
+        """What must change for a source to change: itself, or the stream of a shared query."""
+        return self.shared[folded].stream if folded in self.shared else folded
 
 
 def load_world(view: View, root: Path, plans: dict[int, RecomputePlan]) -> World:
@@ -80,4 +103,29 @@ def load_world(view: View, root: Path, plans: dict[int, RecomputePlan]) -> World
             world.queries[query.name.lower()] = QueryState(
                 query, plans[query.id], segments, query.clock
             )
+    for plan in [state.plan for state in world.queries.values()]:
+        load_shared(view, world, plan, plans)
     return world
+
+
+def load_shared(
+    view: View, world: World, plan: RecomputePlan, plans: dict[int, RecomputePlan]
+) -> None:
+    """Load the shared queries that a plan reads."""
+    for planned in plan.sources:
+        name = planned.source.relation.name.lower()
+        if planned.source.relation.kind is not Kind.QUERY or name in world.queries | world.shared:
+            continue
+        record = view.find(name)
+        row = view.class_of(record.class_id)
+        routes = tuple(route_of(r) for r in view.routes(record.class_id))
+        finish = finish_of(record.shared)
+        found = LiveClass(
+            row.id, load(row.definition), routes, row.eager_from, frozenset(finish.statistics)
+        )
+        read = {route.node_id for route in routes}
+        nodes = {r.id: live_node(r) for r in view.nodes(row.stream_id) if r.id in read}
+        stream = next(n for n, s in world.streams.items() if s.record.id == row.stream_id)
+        world.shared[name] = SharedState(record, plans[record.id], stream, found, finish, nodes)
+        for live in nodes.values():
+            world.partials.setdefault(live.id, view.segments(live.owner, "partials"))
