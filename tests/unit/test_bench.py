@@ -11,6 +11,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))  # bench/ is no part of the package
 
 from bench import __main__ as benchmarks
+from bench.argus import queries as argus_queries
+from bench.argus.data import DATASETS, load
+from bench.argus.stage import groups_and_rows, over
 from bench.plot import chart
 from bench.windows import options, targets
 from bench.windows.check import Oracle, newest_end
@@ -163,3 +166,64 @@ def test_windows_from_end_to_end(tmp_path):
     assert all(run["seconds"] > 0 and run["rows_per_second"] > 0 for run in found["runs"])
     assert all(run["checked"] == run["queries"] for run in found["runs"][1:])
     assert found["runs"][1]["read_ms_median"] > 0
+
+
+@pytest.mark.parametrize("name", ["fed", "med"])
+def test_argus_queries_are_distinct_and_begin_alike(name):
+    found = argus_queries.generate(DATASETS[name], 450)
+    assert len(set(found)) == 450
+    assert found[:50] == argus_queries.generate(DATASETS[name], 50)
+
+
+@pytest.mark.parametrize("name", ["fed", "med"])
+def test_argus_rows_are_generated_in_order_where_there_is_no_file(name, tmp_path):
+    dataset = DATASETS[name]
+    table, origin = load(dataset, 60_000, tmp_path)
+    assert (origin, table.num_rows) == ("generated", 60_000)
+    times = table["ts"].to_pylist()
+    assert times == sorted(times)
+    assert table.equals(load(dataset, 60_000, tmp_path)[0])
+    assert table.column_names == [*(column for column, _ in dataset.columns), "ts"]
+
+
+def test_every_argus_query_runs_over_its_rows(tmp_path):
+    for name, dataset in DATASETS.items():
+        duck = over(name, load(dataset, 5_000, tmp_path)[0])
+        for sql in argus_queries.generate(dataset, 40):
+            groups, selected = groups_and_rows(duck, sql)
+            assert groups <= selected <= 5_000
+
+
+def test_argus_takes_the_papers_sizes_unless_told():
+    from bench.argus.options import parse, sizes_for
+
+    assert sizes_for(parse([]), "med").history == 600_000
+    assert sizes_for(parse(["--queries", "9"]), "fed").queries == 9
+    assert sizes_for(parse(["--quick", "--sample", "1"]), "fed").sample == 1
+
+
+def test_a_sample_has_small_and_large_queries():
+    from bench.argus.incremental import spaced, steps
+
+    assert spaced(list(range(100)), 4) == [12, 37, 62, 87]
+    assert spaced([1, 2], 5) == [1, 2]
+    assert steps(350, 4) == [87, 175, 262, 350]
+
+
+@pytest.mark.slow
+def test_argus_compares_what_stands_with_an_oracle(tmp_path, spark):
+    from bench.argus.incremental import together
+    from bench.argus.options import Sizes
+    from bench.argus.stage import Stage, Stream
+
+    sizes = Sizes(2_000, 100, 2, repeat=1)
+    rows, _ = load(DATASETS["fed"], 3_000, tmp_path)
+    stage = Stage(tmp_path)
+    try:
+        stream = Stream(DATASETS["fed"], rows, 2_000)
+        queries = argus_queries.generate(DATASETS["fed"], 2)
+        found = together(stage, stream, queries, sizes, lambda _: None)
+    finally:
+        stage.close()
+    assert found["checked"] == 2
+    assert found["seconds"] > 0

@@ -1,0 +1,150 @@
+"""Incremental against naive (Table 4, Fig 9), and shared against unshared (Fig 10).
+
+*Incremental, shared* is one warehouse in which all queries stand: the time of one increment.
+*Incremental, alone* is a warehouse for one query; a sample of them is measured and scaled up.
+*Naive* is the same SQL, run by Spark over all rows again, its answer written as Parquet.
+Each has a fixed cost that Spark asks for however few the rows are; it is measured and reported
+beside them: a batch with no query at all, and the same SQL over a single row.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+from bench.argus.options import Sizes
+from bench.argus.queries import generate
+from bench.argus.stage import Stage, Stream, groups_and_rows, over
+
+Tell = Callable[[str], None]
+CHECKED = 10
+
+
+def measure(stage: Stage, stream: Stream, sizes: Sizes, tell: Tell) -> dict:
+    queries = generate(stream.dataset, sizes.queries)
+    extents = sizes_of(stream, queries)
+    sample = spaced([i for i, _ in ranked(extents)], sizes.sample)
+    naive, naive_floor = naively(stage, stream, queries, sizes, tell)
+    floor = batch_floor(stage, stream, sizes, tell)
+    alone = {i: by_itself(stage, stream, queries[i], sizes, tell) for i in sample}
+    shared = [
+        together(stage, stream, queries[:n], sizes, tell) for n in steps(len(queries), sizes.steps)
+    ]
+    return {
+        "dataset": stream.dataset.name,
+        "history": stream.history,
+        "increment": sizes.increment,
+        "queries": len(queries),
+        "incremental_seconds": shared[-1]["seconds"],
+        "naive_seconds": round(sum(naive), 3),
+        "batch_floor_seconds": round(floor, 3),
+        "naive_floor_seconds": round(naive_floor, 4),
+        "is_recomputed": shared[-1]["is_recomputed"],
+        "per_query": per_query(queries, extents, naive, alone, shared[-1]["seconds"]),
+        "sharing": [with_unshared(point, alone, floor) for point in shared],
+    }
+
+
+def sizes_of(stream: Stream, queries: list[str]) -> list[tuple[int, int]]:
+    duck = over(stream.dataset.name, stream.past())
+    return [groups_and_rows(duck, sql) for sql in queries]
+
+
+def ranked(extents: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """(query, AggreSize = |S_H(A)| · |A_H|), in the paper's order."""
+    return sorted(((i, g * n) for i, (g, n) in enumerate(extents)), key=lambda pair: pair[1])
+
+
+def spaced(values: list[int], count: int) -> list[int]:
+    """`count` of the values, evenly spaced, so that small and large ones are among them."""
+    if count >= len(values):
+        return values
+    return [values[int((i + 0.5) * len(values) / count)] for i in range(count)]
+
+
+def steps(most: int, count: int) -> list[int]:
+    return sorted({max(1, most * (i + 1) // count) for i in range(count)})
+
+
+def naively(
+    stage: Stage, stream: Stream, queries: list[str], sizes: Sizes, tell: Tell
+) -> tuple[list[float], float]:
+    """Each query over history and increment; and what a query over one row costs."""
+    every = stage.parquet(stream.until(stream.history + sizes.increment))
+    warm = queries[: min(5, len(queries))]
+    view(stage, stream, every)
+    for sql in warm:
+        again(stage, sql)
+    taken = []
+    for sql in queries:
+        tell(f"{stream.dataset.name}: naive")
+        taken.append(again(stage, sql))
+    view(stage, stream, stage.parquet(stream.until(1)))
+    return taken, statistics.median(again(stage, sql) for sql in warm)
+
+
+def view(stage: Stage, stream: Stream, path: str) -> None:
+    stage.spark.read.parquet(path).createOrReplaceTempView(stream.dataset.name)
+
+
+def again(stage: Stage, sql: str) -> float:
+    target = str(stage.fresh("answer"))
+    begun = time.perf_counter()
+    stage.spark.sql(sql).write.parquet(target)
+    return time.perf_counter() - begun
+
+
+def batch_floor(stage: Stage, stream: Stream, sizes: Sizes, tell: Tell) -> float:
+    tell(f"{stream.dataset.name}: a batch without a query")
+    with stage.standing(stream, []) as standing:
+        return standing.increments(sizes.increment, sizes.repeat)
+
+
+def by_itself(stage: Stage, stream: Stream, sql: str, sizes: Sizes, tell: Tell) -> float:
+    tell(f"{stream.dataset.name}: one query by itself")
+    with stage.standing(stream, [sql]) as standing:
+        return standing.increments(sizes.increment, sizes.repeat)
+
+
+def together(stage: Stage, stream: Stream, queries: list[str], sizes: Sizes, tell: Tell) -> dict:
+    tell(f"{stream.dataset.name}: {len(queries)} queries together")
+    with stage.standing(stream, queries) as standing:
+        seconds = standing.increments(sizes.increment, sizes.repeat)
+        return {
+            "queries": len(queries),
+            "seconds": round(seconds, 3),
+            "registration_seconds": round(standing.registration_seconds, 3),
+            "history_seconds": round(standing.history_seconds, 3),
+            "is_recomputed": standing.is_recomputed(),
+            "checked": standing.check(spaced(list(range(len(queries))), CHECKED)),
+        }
+
+
+def per_query(
+    queries: list[str], extents: list, naive: list[float], alone: dict, shared: float
+) -> list[dict]:
+    """Fig 9, sorted by AggreSize. A query's part of the shared time is an equal one."""
+    return [
+        {
+            "sql": queries[i],
+            "groups": extents[i][0],
+            "rows": extents[i][1],
+            "aggregation_size": size,
+            "naive_seconds": round(naive[i], 4),
+            "shared_seconds": round(shared / len(queries), 4),
+            "alone_seconds": round(alone[i], 4) if i in alone else None,
+        }
+        for i, size in ranked(extents)
+    ]
+
+
+def with_unshared(point: dict, alone: dict[int, float], floor: float) -> dict:
+    """Fig 10: n times the mean of the sample; and with the batch's fixed cost paid once."""
+    mean, n = statistics.mean(alone.values()), point["queries"]
+    return {
+        **point,
+        "unshared_seconds": round(n * mean, 3),
+        "unshared_seconds_one_floor": round(floor + n * max(0.0, mean - floor), 3),
+        "sampled": len(alone),
+    }
