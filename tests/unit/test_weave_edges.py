@@ -13,11 +13,11 @@ from weft.optimizer.weave.density import density, edge_rate, estimate, without_c
 from weft.optimizer.weave.space import PeriodSpace, SampleSpace, grown, rows_of, space_for
 from weft.optimizer.weave.windows import (
     Query,
-    common_classes,
     composite_slide,
     cumulating,
     edges,
     in_ticks,
+    meet,
 )
 
 A, B = Query("a", slide=9, length=12), Query("b", slide=6, length=10)
@@ -73,8 +73,8 @@ def test_offsets_shift_the_edges() -> None:
 
 
 def test_common_edges_by_remainders() -> None:
-    found = common_classes(A.classes, B.classes)
-    assert sorted(found) == [(18, 0), (18, 12)]  # the paper's (12, 18)
+    found = {meet(a, b) for a in A.classes for b in B.classes}
+    assert found == {None, (18, 0), (18, 12)}  # the paper's (12, 18)
 
 
 def test_a_window_needs_a_tick() -> None:

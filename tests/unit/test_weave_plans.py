@@ -93,7 +93,7 @@ def test_groups_keep_apart_what_would_multiply() -> None:
 def test_signatures_multiply_the_cells() -> None:
     queries = [Query(str(i), 10, 20, predicate=f"p{i}") for i in range(3)]
     assert cells_of(queries, MeasuredCounts()) == 8
-    nested = MeasuredCounts(signatures={frozenset({"p0", "p1", "p2"}): 4})
+    nested = MeasuredCounts(signature_counts={frozenset({"p0", "p1", "p2"}): 4})
     assert cells_of(queries, nested) == 4
 
 
@@ -101,9 +101,9 @@ def test_measured_groups_bound_the_others() -> None:
     counts = MeasuredCounts(
         {"a": 50, "b": 40, "c": 10}, {frozenset("ab"): 60, frozenset("abc"): 90}
     )
-    assert counts.cells(frozenset("ab"), frozenset()) == 60
-    assert counts.cells(frozenset("ac"), frozenset()) == 90  # 500, but no more than the whole
-    assert counts.cells(frozenset("abcd"), frozenset()) == 50 * 40 * 10 * 100
+    assert counts.groups(frozenset("ab")) == 60
+    assert counts.groups(frozenset("ac")) == 90  # 500, but no more than the whole
+    assert counts.groups(frozenset("abcd")) == 50 * 40 * 10 * 100
 
 
 def test_the_paper_has_one_cell() -> None:

@@ -23,9 +23,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from weft.optimizer.weave.cost import CostModel, Stream, shape_of
-from weft.optimizer.weave.factor import Weaver
+from weft.optimizer.weave.counts import cells
 from weft.optimizer.weave.greedy import weave_share
-from weft.optimizer.weave.plan import PAPER, Plan, by_id, covers_once, plan_cost
+from weft.optimizer.weave.plan import PAPER, Plan, Weaver, by_id, covers_once, plan_cost
 from weft.optimizer.weave.windows import Query
 
 
@@ -126,7 +126,7 @@ def drifts(
     for tree in plan:
         shape = shape_of(named[id] for id in tree)
         label = f"cells of the tree of {tree[0]}"
-        found.append(_drift(label, before.counts.cells(*shape), now.counts.cells(*shape)))
+        found.append(_drift(label, cells(before.counts, *shape), cells(now.counts, *shape)))
     return sorted(found, reverse=True)
 
 

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from weft.optimizer.weave.counts import Counts, OneCell
+from weft.optimizer.weave.counts import Counts, OneCell, cells
 from weft.optimizer.weave.windows import Query
 
 Number = Any  # a float, or an array of floats
@@ -128,8 +128,7 @@ def load_of(queries: Iterable[Query], edge_rate: Number, cells: Number) -> Load:
 
 def cells_of(queries: Iterable[Query], counts: Counts) -> float:
     """The cells of a fragment of a tree that holds these queries."""
-    dimensions, predicates = shape_of(queries)
-    return counts.cells(dimensions, predicates)
+    return cells(counts, *shape_of(queries))
 
 
 def shape_of(queries: Iterable[Query]) -> tuple[frozenset[str], frozenset[str]]:

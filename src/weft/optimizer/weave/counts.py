@@ -21,14 +21,24 @@ Names = frozenset[str]
 class Counts(Protocol):
     """Anything that knows how many cells a fragment would hold; monotone in both sets."""
 
-    def cells(self, dimensions: Names, predicates: Names) -> float: ...
+    def groups(self, dimensions: Names) -> float: ...
+
+    def signatures(self, predicates: Names) -> float: ...
+
+
+def cells(counts: Counts, dimensions: Names, predicates: Names) -> float:
+    """The most cells that a fragment can hold."""
+    return counts.groups(dimensions) * counts.signatures(predicates)
 
 
 @dataclass(frozen=True, slots=True)
 class OneCell:
     """No group-by and no predicates: every fragment is one partial, as in the paper's Eq. 1."""
 
-    def cells(self, dimensions: Names, predicates: Names) -> float:
+    def groups(self, dimensions: Names) -> float:
+        return 1.0
+
+    def signatures(self, predicates: Names) -> float:
         return 1.0
 
 
@@ -37,15 +47,16 @@ class MeasuredCounts:
     """Counts from the sketches kept while folding, given by value."""
 
     distinct: Mapping[str, float] = field(default_factory=dict)  # values of each column
-    groups: Mapping[Names, float] = field(default_factory=dict)  # groups of whole dimension sets
-    signatures: Mapping[Names, float] = field(default_factory=dict)  # of whole predicate sets
+    group_counts: Mapping[Names, float] = field(default_factory=dict)  # of whole dimension sets
+    signature_counts: Mapping[Names, float] = field(default_factory=dict)  # of predicate sets
     unknown: float = 100.0  # distinct values of a column that was never measured
 
-    def cells(self, dimensions: Names, predicates: Names) -> float:
+    def groups(self, dimensions: Names) -> float:
         values = math.prod(self.distinct.get(name, self.unknown) for name in dimensions)
-        return bounded(values, dimensions, self.groups) * bounded(
-            2.0 ** min(len(predicates), 60), predicates, self.signatures
-        )
+        return bounded(values, dimensions, self.group_counts)
+
+    def signatures(self, predicates: Names) -> float:
+        return bounded(2.0 ** min(len(predicates), 60), predicates, self.signature_counts)
 
 
 def bounded(product: float, names: Names, measured: Mapping[Names, float]) -> float:

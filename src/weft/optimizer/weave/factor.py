@@ -15,16 +15,14 @@ edge of the base, and merging partials is associative: every tree sees the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from weft.optimizer.weave.cost import CostModel, Load, Stream, cells_of
 from weft.optimizer.weave.density import edge_rate
 from weft.optimizer.weave.greedy import weave_share
-from weft.optimizer.weave.plan import PAPER, Plan, plan_cost
+from weft.optimizer.weave.plan import PAPER, Plan, Weaver, plan_cost
 from weft.optimizer.weave.windows import Query
-
-Weaver = Callable[[Iterable[Query], Stream, CostModel], Plan]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ With Spark costs the same holds up to the pyramid's levels, which follow the lon
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,36 +37,64 @@ def bundles_of(queries: Iterable[Query]) -> list[Bundle]:
     return [tuple(bundle) for bundle in found.values()]
 
 
+class Unions:
+    """Sets of names by number, with the measure of each set and of the union of any two."""
+
+    def __init__(self, measure: Callable[[Names], float]) -> None:
+        self.measure = measure
+        self.sets: list[Names] = []
+        self.numbers: dict[Names, int] = {}
+        self.sizes: list[float] = []
+        self._rows: dict[int, np.ndarray] = {}  # one set's unions by number; NaN: not yet asked
+
+    def number(self, names: Names) -> int:
+        if names not in self.numbers:
+            self.numbers[names] = len(self.sets)
+            self.sets.append(names)
+            self.sizes.append(float(self.measure(names)))
+        return self.numbers[names]
+
+    def with_each(self, one: int, others: np.ndarray) -> np.ndarray:
+        """The measure of the union of one set with each of the others."""
+        if len(self.sets) == 1:
+            return np.full(len(others), self.sizes[0])
+        row = self._row(one)
+        found = row[others]
+        missing = np.isnan(found)
+        if missing.any():
+            for other in np.unique(others[missing]):
+                row[other] = self.measure(self.sets[one] | self.sets[other])
+            found = row[others]
+        return found
+
+    def _row(self, one: int) -> np.ndarray:
+        row = self._rows.get(one, np.empty(0))
+        if len(row) < len(self.sets):
+            row = np.concatenate([row, np.full(2 * len(self.sets) - len(row), np.nan)])
+            self._rows[one] = row
+        return row
+
+
 class Shapes:
-    """Dimension and predicate sets by number, with the cells of each and of their unions."""
+    """What trees fold by: a set of dimensions and a set of predicates, each by number."""
 
     def __init__(self, counts: Counts) -> None:
-        self.counts = counts
-        self.known: list[tuple[Names, Names]] = []
-        self.cells: list[float] = []
-        self.numbers: dict[tuple[Names, Names], int] = {}
-        self.unions: dict[tuple[int, int], float] = {}
+        self.dimensions = Unions(counts.groups)
+        self.predicates = Unions(counts.signatures)
 
-    def number(self, shape: tuple[Names, Names]) -> int:
-        if shape not in self.numbers:
-            self.numbers[shape] = len(self.known)
-            self.known.append(shape)
-            self.cells.append(float(self.counts.cells(*shape)))
-        return self.numbers[shape]
+    def numbers(self, queries: Iterable[Query]) -> tuple[int, int]:
+        dimensions, predicates = shape_of(queries)
+        return self.dimensions.number(dimensions), self.predicates.number(predicates)
 
-    def cells_with(self, one: int, others: np.ndarray) -> np.ndarray:
+    def cells(self, shape: tuple[int, int]) -> float:
+        return self.dimensions.sizes[shape[0]] * self.predicates.sizes[shape[1]]
+
+    def cells_with(
+        self, shape: tuple[int, int], dimensions: np.ndarray, predicates: np.ndarray
+    ) -> np.ndarray:
         """The cells of the union of one shape with each of the others."""
-        if len(self.known) == 1:
-            return np.full(len(others), self.cells[0])
-        distinct, places = np.unique(others, return_inverse=True)
-        return np.array([self._union(one, int(other)) for other in distinct])[places]
-
-    def _union(self, one: int, other: int) -> float:
-        key = (one, other) if one <= other else (other, one)
-        if key not in self.unions:
-            (d, p), (e, q) = self.known[one], self.known[other]
-            self.unions[key] = float(self.counts.cells(d | e, p | q))
-        return self.unions[key]
+        groups = self.dimensions.with_each(shape[0], dimensions)
+        return groups * self.predicates.with_each(shape[1], predicates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +104,7 @@ class Standing:
     bundles: tuple[Bundle, ...]
     row: np.ndarray  # its edges
     mass: float  # of its edges
-    shape: int
+    shape: tuple[int, int]
     load: Load
     cost: float
 
@@ -85,11 +113,12 @@ class Standing:
         """One column of a forest's table, in the order of FIELDS."""
         load = self.load
         sums = (load.overlap, load.window_rate, load.window_bits, load.longest)
-        return (self.mass, *sums, self.cost, float(self.shape))
+        return (self.mass, *sums, self.cost, *map(float, self.shape))
 
 
-FIELDS = ("mass", "overlap", "window_rate", "window_bits", "longest", "cost", "shape")
-NOTHING = (0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+SUMS = ("mass", "overlap", "window_rate", "window_bits", "longest", "cost")
+FIELDS = (*SUMS, "dimensions", "predicates")
+NOTHING = (0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
 
 
 class Forest:
@@ -147,8 +176,8 @@ class Forest:
             row = np.bitwise_or.reduce([self.row(bundle[0].classes) for bundle in bundles])
         if mass is None:
             mass = float(self.space.mass(row[:, None])[0])
-        shape = self.shapes.number(shape_of(queries))
-        load = load_of(queries, mass / self.space.scale, self.shapes.cells[shape])
+        shape = self.shapes.numbers(queries)
+        load = load_of(queries, mass / self.space.scale, self.shapes.cells(shape))
         cost = float(self.model.tree(load, self.stream))
         return Standing(tuple(bundles), row, mass, shape, load, cost)
 
@@ -167,14 +196,15 @@ class Forest:
         return found
 
     def _gains(self, tree: np.ndarray, common: np.ndarray) -> np.ndarray:
-        mass, overlap, window_rate, window_bits, longest, cost, shape = tree
+        mass, overlap, window_rate, window_bits, longest, cost = tree[: len(SUMS)]
+        shape = (int(tree[-2]), int(tree[-1]))
         load = Load(
             (mass + self.mass - common) / self.space.scale,
             overlap + self.overlap,
             window_rate + self.window_rate,
             window_bits + self.window_bits,
             np.maximum(longest, self.longest),
-            self.shapes.cells_with(int(shape), self.shape),
+            self.shapes.cells_with(shape, self.dimensions.astype(int), self.predicates.astype(int)),
         )
         return cost + self.cost - self.model.tree(load, self.stream)
 

@@ -19,7 +19,7 @@ it, queries that went are left out. No threads here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,11 +27,9 @@ import numpy as np
 from weft.optimizer.weave.cost import CostModel, Stream
 from weft.optimizer.weave.forest import Bundle, Forest, bundles_of
 from weft.optimizer.weave.greedy import weave_share
-from weft.optimizer.weave.plan import PAPER, Plan
+from weft.optimizer.weave.plan import PAPER, Plan, Weaver
 from weft.optimizer.weave.space import remaining
 from weft.optimizer.weave.windows import Query
-
-Weaver = Callable[[Iterable[Query], Stream, CostModel], Plan]
 
 
 @dataclass(frozen=True, slots=True)

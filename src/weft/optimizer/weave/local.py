@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from weft.optimizer.weave.cost import CostModel, Load, Stream, shape_of
+from weft.optimizer.weave.cost import CostModel, Load, Stream
 from weft.optimizer.weave.forest import Bundle, Forest, Standing, bundles_of
 from weft.optimizer.weave.greedy import weave, woven
 from weft.optimizer.weave.plan import PAPER, Plan
@@ -144,7 +144,7 @@ def _left(
     rest = tuple(found for found in forest.trees[source] if found is not bundle)
     if not rest:
         empty = np.zeros(0, dtype=np.uint64)
-        return Standing((), empty, 0.0, 0, alone.load, 0.0)
+        return Standing((), empty, 0.0, (0, 0), alone.load, 0.0)
     gone = alone.row & search.once(source)
     mass = float(forest.mass[source] - forest.space.mass(gone[:, None])[0])
     load = Load(
@@ -153,7 +153,7 @@ def _left(
         forest.window_rate[source] - alone.load.window_rate,
         forest.window_bits[source] - alone.load.window_bits,
         max(query.length for query in rest[0]),
-        forest.shapes.cells[forest.shapes.number(shape_of(rest[0]))],
+        forest.shapes.cells(forest.shapes.numbers(rest[0])),
     )
     least = float(forest.model.tree(load, forest.stream)) * (1 - LEAST)
     if forest.cost[source] - least - arrival <= 0:

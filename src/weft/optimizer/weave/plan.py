@@ -6,7 +6,7 @@ here from the queries themselves, whatever shortcuts the algorithm took that fou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from weft.optimizer.weave.cost import CostModel, PaperCosts, Stream, cells_of, load_of
@@ -15,6 +15,7 @@ from weft.optimizer.weave.windows import Query
 
 Tree = tuple[str, ...]  # ids of the queries that share it
 Plan = tuple[Tree, ...]
+Weaver = Callable[[Iterable[Query], Stream, CostModel], Plan]  # finds a plan from scratch
 
 PAPER = PaperCosts()
 

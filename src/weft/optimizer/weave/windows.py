@@ -111,16 +111,12 @@ def in_ticks(times: Sequence[Sequence[int]]) -> tuple[int, list[tuple[int, ...]]
     return tick, [tuple(time // tick for time in row) for row in times]
 
 
-def common_classes(left: Sequence[Class], right: Sequence[Class]) -> list[Class]:
-    """The intersection of two unions of classes, by the Chinese remainder theorem.
-
-    (m, a) ∩ (n, b) is empty unless a ≡ b (mod gcd(m, n)), else one class modulo lcm(m, n).
-    """
-    return [met for m, a in left for n, b in right if (met := meet((m, a), (n, b))) is not None]
-
-
 def meet(left: Class, right: Class) -> Class | None:
-    """The common class of two classes, or None when they have no time in common."""
+    """The common class of two classes, or None when they have no time in common.
+
+    (m, a) ∩ (n, b) is empty unless a ≡ b (mod gcd(m, n)), else one class modulo lcm(m, n), by the
+    Chinese remainder theorem.
+    """
     (m, a), (n, b) = left, right
     divisor = math.gcd(m, n)
     if (a - b) % divisor:
