@@ -70,7 +70,8 @@ class View:
         return None
 
     def _clocks(self) -> dict[int, int | None]:
-        return {i: clock for i, clock in self._c.execute(sa.select(s.streams.c.id, s.streams.c.clock))}
+        rows = self._c.execute(sa.select(s.streams.c.id, s.streams.c.clock))
+        return {row.id: row.clock for row in rows}
 
     def names(self) -> dict[str, str]:
         found = {}

@@ -122,11 +122,14 @@ class Engine:
                 self._analyses = Analyses(self.spark)
             return self._analyses
 
-    def world(self, view: View):
-        """What an analysis may look at."""
-        from weft.spark.world import load_world
+    def world(self, view: View, plan: RecomputePlan):
+        """What the analysis of a plan looks at."""
+        from weft.spark.world import load_shared, load_world
 
-        return load_world(view, self.root, self.plans.by_id)
+        plans = self.batches.plans
+        world = load_world(view, self.root, plans)
+        load_shared(view, world, plan, plans)
+        return world
 
     def network_changed(self) -> None:
         """Nodes or classes were dropped: read the networks again."""

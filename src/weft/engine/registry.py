@@ -126,7 +126,7 @@ def _planned(
     reads = _reads(view, bound, statement)
     refuse_cycle(view, reads, old)
     plan = plan_recompute(bound)
-    world = engine.world(view)
+    world = engine.world(view, plan)
     analyses = engine.analyses
     answer = analyses.schema(world, plan, statement.text)
     horizons = horizons_of(plan, world)

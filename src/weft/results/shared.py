@@ -47,7 +47,9 @@ class SharedAnswer:
     def __init__(self, view: View, record: QueryRecord, root: Path) -> None:
         self._view, self.record, self._root = view, record, root
         self.finish: Finish = load(record.shared)
-        self.shared: AggregateClass = load(view.class_of(record.class_id).definition)
+        row = view.class_of(record.class_id)
+        self.shared: AggregateClass = load(row.definition)
+        self._eager_from: int | None = row.eager_from
         self.stream: StreamRecord = next(s for s in view.streams() if s.id == self.shared.stream_id)
         nodes = {row.id: row for row in view.nodes(self.stream.id)}
         self.reaches = [
@@ -144,6 +146,13 @@ class SharedAnswer:
 
     def assembled(self, windows: Windows, bound: str = "") -> Reading:
         """Merged statistics by window: its number, edges, dimensions, statistics."""
+        kept = self._kept(windows)
+        if kept is not None:
+            stored, lazy = kept
+            rest = self.assembled(lazy, bound) if len(lazy) else Reading(self.nothing())
+            return Reading(
+                f"SELECT * EXCLUDE (w) FROM ({rest.sql}) UNION ALL {stored}", rest.tables
+            )
         tables = {"weft_windows": window_table(windows)}
         parts = []
         for i, reach in enumerate(self.reaches):
@@ -171,6 +180,31 @@ class SharedAnswer:
         edges = f"make_timestamptz(s) AS {START}, make_timestamptz(e) AS {END}"
         sql = f"SELECT m.*, {edges} FROM ({sql}) m JOIN weft_windows USING (w)"
         return Reading(sql, tables)
+
+    def _kept(self, windows: Windows) -> tuple[str, Windows] | None:
+        """SQL for the windows that are kept ready, and the others; None if there are none."""
+        if self._eager_from is None:
+            return None
+        ready = windows.ends > self._eager_from
+        if not ready.any():
+            return None
+        low, high = int(windows.ends[ready].min()), int(windows.ends[ready].max())
+        segments = [
+            s
+            for reach in self.reaches
+            for s in self._view.segments(reach.live.owner, "results")
+            if s.min_time <= high and s.max_time >= low
+        ]
+        lazy = Windows(windows.starts[~ready], windows.ends[~ready])
+        if not segments:
+            return f"SELECT * EXCLUDE (w) FROM ({self.nothing()})", lazy
+        columns = [*self.finish.dimensions, *(s.column for s in self.finish.statistics)]
+        shown = ", ".join([*map(duck.name, columns), START, END])
+        between = f"{END} BETWEEN {duck.instant(low)} AND {duck.instant(high)}"
+        return (
+            f"SELECT {shown} FROM {self.scan(segments)}"
+            f" WHERE _weft_class = {self.record.class_id} AND {between}"
+        ), lazy
 
     def merges(self) -> list[str]:
         return [f"{s.duck_merged()} AS {s.column}" for s in self.finish.statistics]

@@ -11,7 +11,7 @@ Compilers only, but for the small relations that they ship to Spark.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -28,7 +28,6 @@ from weft.spark.fold import LEVEL, PANE
 from weft.spark.rows import END, START
 
 CLASS, WINDOW, HOME = "_weft_class", "_weft_window", "_weft_home"
-TOP = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,34 +102,33 @@ def due_relation(
     spark: SparkSession, live: LiveNode, readers: Sequence[tuple[Wanted, Route, int]]
 ) -> DataFrame:
     """Rows (level, pane, window's number, the class's tests): what to join partials with."""
-    columns: dict[str, list] = defaultdict(list)
-    for wanted, route, first in readers:
-        covered = cover(wanted.windows, live.node.panes, live.node.pyramid)
-        size = len(covered.pane)
-        columns[LEVEL].append(covered.level)
-        columns[PANE].append(covered.pane)
-        columns[WINDOW].append(covered.window + first)
-        ranges = {column: (low, high) for column, low, high in route.condition.ranges}
-        for atom in live.node.signature():
-            if isinstance(atom, Ranking):
-                low, high = ranges.get(atom.column, (None, None))
-                columns[f"lo_{atom.column}"].append(_repeat(low, size, pa.int32()))
-                columns[f"hi_{atom.column}"].append(_repeat(high, size, pa.int32()))
-            else:
-                asked = atom.column in route.condition.bits
-                columns[f"lo_{atom.column}"].append(_repeat(asked, size, pa.bool_()))
-    table = pa.table({name: _concatenated(parts) for name, parts in columns.items()})
-    return spark.createDataFrame(table)
+    sizes = [len(wanted.windows) for wanted, _, _ in readers]
+    windows = Windows(
+        np.concatenate([wanted.windows.starts for wanted, _, _ in readers]),
+        np.concatenate([wanted.windows.ends for wanted, _, _ in readers]),
+    )
+    covered = cover(windows, live.node.panes, live.node.pyramid)
+    numbers = np.concatenate([np.arange(s) + r[2] for s, r in zip(sizes, readers, strict=True)])
+    columns = {LEVEL: covered.level, PANE: covered.pane, WINDOW: numbers[covered.window]}
+    reader = np.repeat(np.arange(len(readers)), sizes)[covered.window]
+    for name, values, kind in _tests(live, readers):
+        columns[name] = pa.array(values, kind).take(pa.array(reader))
+    return spark.createDataFrame(pa.table(columns))
 
 
-def _repeat(value: object, size: int, kind: pa.DataType) -> pa.Array:
-    return pa.repeat(pa.scalar(value, kind), size)
-
-
-def _concatenated(parts: list) -> pa.Array | pa.ChunkedArray:
-    if isinstance(parts[0], np.ndarray):
-        return pa.array(np.concatenate(parts))
-    return pa.chunked_array(parts)
+def _tests(
+    live: LiveNode, readers: Sequence[tuple[Wanted, Route, int]]
+) -> Iterator[tuple[str, list, pa.DataType]]:
+    """For each signature column, what each reader demands of it."""
+    ranges = [{c: (low, high) for c, low, high in r.condition.ranges} for _, r, _ in readers]
+    for atom in live.node.signature():
+        if isinstance(atom, Ranking):
+            found = [each.get(atom.column, (None, None)) for each in ranges]
+            yield f"lo_{atom.column}", [low for low, _ in found], pa.int32()
+            yield f"hi_{atom.column}", [high for _, high in found], pa.int32()
+        else:
+            asked = [atom.column in r.condition.bits for _, r, _ in readers]
+            yield f"lo_{atom.column}", asked, pa.bool_()
 
 
 def with_edges(

@@ -32,6 +32,7 @@ from weft.catalog.view import now_micros
 from weft.optimizer.network import Network, load_network
 from weft.plan.recompute import RecomputePlan, follows_table
 from weft.spark.answers import Outcome, evaluate
+from weft.spark.eager import assemble_due
 from weft.spark.ingest import Ingested, ingest
 from weft.spark.shared import Advance, fold_batch
 from weft.spark.sharing import Draft, Registration
@@ -189,8 +190,7 @@ class Batches:
         network = self.network(stream_id)
         with self._catalog.read() as view:
             world = load_world(view, self._root, {})
-            for node_id in network.nodes:
-                world.partials[node_id] = view.segments(f"node:{node_id}", "partials")
+        self._load_partials(world, network)
         state = next(s for s in world.streams.values() if s.record.id == stream_id)
         registration = Registration(world, state, network, drafts, tick)
         segments = registration.fill(self.spark, self._reserve_nodes)
@@ -210,11 +210,23 @@ class Batches:
             return [change.reserve_node_id() for _ in range(count)]
 
     def _fold(self, world: World, state: StreamState, advance: Advance) -> list[Segment]:
-        nodes = self.network(state.record.id).folding()
+        """Fold a batch into the stream's nodes, and merge the windows that somebody waits for."""
+        network = self.network(state.record.id)
+        nodes = network.folding()
         found = fold_batch(self.spark, world, state, nodes, advance) if nodes else []
+        if network.eager():
+            self._load_partials(world, network)
         for segment in found:  # queries that read shared ones see this batch too
             world.partials.setdefault(int(segment.owner.split(":")[1]), []).append(segment)
+        if network.eager() and advance.clock is not None:
+            found += assemble_due(self.spark, world, network, advance)
         return found
+
+    def _load_partials(self, world: World, network: Network) -> None:
+        with self._catalog.read() as view:
+            for live in network.nodes.values():
+                if live.id not in world.partials:
+                    world.partials[live.id] = view.segments(live.owner, "partials")
 
     def _commit_advance(
         self, change: Change, record: StreamRecord, advance: Advance, partials: list[Segment]
@@ -225,7 +237,8 @@ class Batches:
         change.add_segments(partials)
         rows = sum(s.rows for s in advance.fresh)
         for live in self.network(record.id).folding() if rows else ():
-            cells = sum(s.rows for s in partials if s.owner == live.owner)
+            mine = [s for s in partials if s.owner == live.owner and s.part == "partials"]
+            cells = sum(s.rows for s in mine)
             change.set_node(live.id, rows_in=rows, cells=cells)
 
     def table_changed(

@@ -89,6 +89,13 @@ class Registration:
         change.drop_routes(ids[key] for key in moved if key in self.placement.whole)
         change.end_routes([ids[k] for k in moved if k not in self.placement.whole], self._tick)
         change.add_routes([route_row(ids[key], route) for key, route in moved.items()])
+        for key in moved:  # what was kept ready lies with the old node
+            if self._network.classes[key].eager_from is not None:
+                change.set_class(ids[key], eager_from=self._since())
+
+    def _since(self) -> int:
+        """Windows that end later are kept ready."""
+        return self._state.clock if self._state.clock is not None else -(2**62)
 
     def _add_classes(self, change: Change) -> dict[str, int]:
         eager = {
@@ -96,8 +103,7 @@ class Registration:
             for draft, need in zip(self._drafts, self.placement.needs, strict=True)
             if draft.is_eager and need.value.window is not None and not need.value.is_versioned
         }
-        clock = self._state.clock
-        since = clock if clock is not None else -(2**62)
+        since = self._since()
         values = {need.key: need.value for need in self.placement.needs}
         found: dict[str, int] = {}
         rows: list[dict] = []

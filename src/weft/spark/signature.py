@@ -1,37 +1,40 @@
-"""Signature columns of a DataFrame: ranks and bits, computed by the JVM. Runs no job."""
+"""Signature columns of a DataFrame: ranks and bits, computed by the JVM. Runs no job.
+
+A rank is found in one of three ways, none of which compiles many constants into generated code:
+
+* up to 16 constants, or a type that a double does not hold: a balanced tree of CASE comparisons;
+* numbers, dates and instants: binary search in the JVM (Spark ML's Bucketizer). A double holds them
+  exactly: integers, days and microseconds where the constants are below 2^53 (rounding is monotone,
+  so larger values fall right), decimals of at most 15 digits;
+* equality with strings: a hash lookup in the JVM (Spark ML's StringIndexerModel).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
+from pyspark.ml.feature import Bucketizer, StringIndexerModel
 from pyspark.sql import DataFrame
 
 from weft.optimizer.atoms import Atom, Bit, Ranking
+from weft.optimizer.domains import Beyond
+from weft.optimizer.literals import Value
+
+FEW = 16  # constants up to which a tree of comparisons beats a call into a search
+EXACT = 2**53  # below it a double holds every integer
+EXACT_DIGITS = 15  # decimals of so many digits have different doubles
+INFINITY = float("inf")
 
 
 def with_signature(rows: DataFrame, atoms: Sequence[Atom]) -> DataFrame:
     """Add a column for each atom: ranks as int (NULL for NULL), bits as boolean."""
-    texts = [f"{_sql(atom)} AS {atom.column}" for atom in atoms]
-    return rows.selectExpr("*", *texts) if texts else rows
-
-
-def _sql(atom: Atom) -> str:
-    return f"coalesce({atom.expression}, FALSE)" if isinstance(atom, Bit) else _rank(atom)
-
-
-def _rank(ranking: Ranking) -> str:
-    constants = [ranking.domain.literal(cut) for cut in ranking.cuts]
-    value = f"({ranking.expression})"
-    if ranking.is_points:
-        whens = " ".join(f"WHEN {value} = {c} THEN {i}" for i, c in enumerate(constants, 1))
-        return f"CASE WHEN {value} IS NULL THEN NULL {whens} ELSE 0 END"
-    return f"CASE WHEN {value} IS NOT NULL THEN {_tree(value, constants, 0, len(constants))} END"
-
-
-def _tree(value: str, constants: Sequence[str], low: int, high: int) -> str:
-    """Binary search as nested CASE: how many constants are at most the value."""
-    if low == high:
-        return str(low)
-    middle = (low + high) // 2
-    above, below = _tree(value, constants, middle + 1, high), _tree(value, constants, low, middle)
-    return f"CASE WHEN {value} >= {constants[middle]} THEN {above} ELSE {below} END"
+    searched = [atom for atom in atoms if isinstance(atom, Ranking) and _search(atom) is not None]
+    if searched:
+        inputs = [f"{_search_input(ranking)} AS {_input(ranking)}" for ranking in searched]
+        rows = rows.selectExpr("*", *inputs)
+    for ranking in searched:
+        rows = _searcher(ranking, rows.sparkSession.sparkContext.applicationId).transform(rows)
+    held = [name for r in searched for name in (_input(r), _output(r))]
+    texts = [f"{_column(atom, atom in searched)} AS {atom.column}" for atom in atoms]
+    return rows.selectExpr("*", *texts).drop(*held) if texts else rows

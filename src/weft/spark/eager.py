@@ -1,0 +1,99 @@
+"""Windows that somebody waits for, merged as they fall due: one job for all eager classes.
+
+What is kept is the merged statistics, not the answer: queries that differ only in their finish share
+it, and it is finished when it is read, as a lazy one is (PSoup projects just in time).
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from pyspark.sql import SparkSession
+
+from weft.catalog.records import Segment
+from weft.optimizer.network import Network
+from weft.optimizer.nodes import Route
+from weft.spark.assemble import CLASS, HOME, PartOfNode, Wanted, assemble, with_edges
+from weft.spark.closed import due_windows, on_route
+from weft.spark.partials import read_partials
+from weft.spark.rows import END
+from weft.spark.shared import Advance
+from weft.spark.world import World
+from weft.storage.files import footer_segment, parquet_files, sync_file
+
+
+def assemble_due(
+    spark: SparkSession, world: World, network: Network, advance: Advance
+) -> list[Segment]:
+    """Write the windows of eager classes that this batch closes."""
+    wanted = list(_wanted(world, network, advance))
+    if not wanted:
+        return []
+    parts = _parts(spark, world, network, wanted)
+    merged = assemble(spark, parts)
+    if merged is None:
+        return []
+    homes = [w.found.open_route.node_id for w in wanted]
+    rows = with_edges(spark, merged, wanted, homes)
+    folder = (
+        world.root
+        / "nodes"
+        / str(network.stream_id)
+        / f"{advance.tick:019d}-{uuid.uuid4().hex[:8]}"
+    )
+    ordered = rows.sortWithinPartitions(HOME, CLASS, END)
+    ordered.write.partitionBy(HOME).option("compression", "zstd").parquet(folder.as_uri())
+    found = []
+    for path in parquet_files(folder):
+        sync_file(path)
+        home = next(p.split("=")[1] for p in path.parts if p.startswith(f"{HOME}="))
+        segment = footer_segment(
+            path, world.root, f"node:{home}", "results", advance.tick, END, advance.evaluation
+        )
+        if segment.rows:
+            found.append(segment)
+    return found
+
+
+def _wanted(world: World, network: Network, advance: Advance):
+    """The windows of each eager class that end after what was kept before, by the clock."""
+    extents: dict[tuple[Route, ...], dict[Route, list[Segment]]] = {}
+    for found in network.eager():
+        if found.routes not in extents:
+            extents[found.routes] = {
+                r: on_route(world.partials.get(r.node_id, []), r) for r in found.routes
+            }
+        after = found.eager_from
+        if advance.before is not None:
+            after = max(after, advance.before)
+        windows = due_windows(found, network.nodes, extents[found.routes], after, advance.clock)
+        if len(windows):
+            yield Wanted(found, windows)
+
+
+def _parts(
+    spark: SparkSession, world: World, network: Network, wanted: list[Wanted]
+) -> list[PartOfNode]:
+    """What is read of each node, by whom: one scan for each stretch of ticks of a node."""
+    readers: dict[tuple[int, int, int | None], list[tuple[Wanted, Route, int]]] = {}
+    first = 0
+    for each in wanted:
+        for route in each.found.routes:
+            key = (route.node_id, route.from_tick, route.to_tick)
+            readers.setdefault(key, []).append((each, route, first))
+        first += len(each.windows)
+    parts = []
+    for (node_id, _, _), found in readers.items():
+        live = network.nodes[node_id]
+        low = min(int(each.windows.starts.min()) for each, _, _ in found)
+        high = max(int(each.windows.ends.max()) for each, _, _ in found)
+        panes = live.node.panes
+        segments = [
+            s
+            for s in on_route(world.partials.get(node_id, []), found[0][1])
+            if s.min_time < panes.number(high) and s.max_time >= panes.number(low)
+        ]
+        if segments:
+            partials = read_partials(spark, world.root, live, segments)
+            parts.append(PartOfNode(live, partials, found))
+    return parts
