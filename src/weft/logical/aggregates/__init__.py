@@ -19,6 +19,7 @@ from weft.logical.aggregates.defined import (
     expand,
     mark,
 )
+from weft.logical.aggregates.sketches import outside_spark
 
 __all__ = [
     "BUILT_IN",
@@ -38,5 +39,6 @@ __all__ = [
     "basics",
     "expand",
     "mark",
+    "outside_spark",
     "rules",
 ]

@@ -8,16 +8,32 @@ bound of one sketch over all the rows; two splits may differ, within it.
 Differs from Spark's functions of the same names, which are not mergeable in SQL (HyperLogLog++ of
 the same or a larger error; Greenwald-Khanna): same meaning, another estimate. NaN is left out of
 percentiles; Spark takes it for the largest number.
+
+DuckDB merges and reads them through functions that the reading room gives it (weft_hll_union, …);
+a registry says with `outside_spark` that they are there.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 
-from weft.logical.aggregates.algebra import Aggregate, Argument, Call, CannotShare, Kind, Lowered
-from weft.logical.aggregates.kinds import INTEGERS, decimal, is_portable
+from sqlglot import exp
+
+from weft.logical.aggregates.algebra import (
+    Aggregate,
+    Aggregates,
+    Argument,
+    Call,
+    CannotShare,
+    Kind,
+    Lowered,
+)
+from weft.logical.aggregates.kinds import INTEGERS, decimal, duck_type, is_portable
 from weft.logical.statistics import Statistic
 
+Lower = Callable[[Call], Lowered]
 HLL_BITS = 12
 KLL_SIZE = 1000
 TOP_TRACKED = 10000
@@ -26,6 +42,15 @@ KLL_ERROR = (
     "rank error 2.296 / k^0.9021 at 99 % confidence: 0.45 % unless a smaller one is asked for"
 )
 TOP_ERROR = "count too large by at most 3.5 × rows / counters (10,000 counters unless said)"
+# Types of items that are one number or text each; booleans are packed as bits, decimals by width.
+READABLE_ITEMS = (
+    "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp", "string",
+)  # fmt: skip
+TOP_MERGE = (
+    "struct_pack(sketch := weft_top_union_TYPE(list({}.sketch)),"
+    " maxItemsTracked := any_value({}.maxItemsTracked), itemDataType := any_value({}.itemDataType),"
+    " itemDataTypeDDL := any_value({}.itemDataTypeDDL))"
+)
 
 
 def _number(call: Call, argument: Argument) -> float:
@@ -52,13 +77,13 @@ def approx_count_distinct(call: Call) -> Lowered:
         raise CannotShare(f"{call.name} with an error of {error:g} is not shared")
     state = hll(call, what, hll_bits(error))
     estimate = f"coalesce(hll_sketch_estimate(`{state.column}`), 0L)"
-    return Lowered((state,), estimate, None, "bigint")
+    return Lowered((state,), estimate, f'weft_hll_estimate("{state.column}")', "bigint")
 
 
 def hll(call: Call, what: Argument, bits: int) -> Statistic:
     fold = call.fold(f"hll_sketch_agg({_hashable(call, what)}, {bits})")
     key = call.key(f"hll_{bits}", what.key)
-    return Statistic(key, "binary", fold, "hll_union_agg({})", None)
+    return Statistic(key, "binary", fold, "hll_union_agg({})", "weft_hll_union(list({}))")
 
 
 def _hashable(call: Call, what: Argument) -> str:
@@ -88,14 +113,28 @@ def approx_percentile(call: Call) -> Lowered:
     family, taken, back = _kll_family(call, what)
     fold = call.fold(f"kll_sketch_agg_{family}({taken}, {size})")
     key = call.key(f"kll_{size}_{family}", what.key)
-    state = Statistic(key, "binary", fold, f"kll_merge_agg_{family}({{}})", None)
+    duck = f"weft_kll_merge_{family}(list({{}}))"
+    state = Statistic(key, "binary", fold, f"kll_merge_agg_{family}({{}})", duck)
     s, is_list = f"`{state.column}`", rank.type.startswith("array")
     type_ = f"array<{what.type}>" if is_list else what.type
     ranks = f"CAST({rank.sql} AS {'ARRAY<DOUBLE>' if is_list else 'DOUBLE'})"
     value = f"kll_sketch_get_quantile_{family}({s}, {ranks})"
     value = value if back is None else f"CAST({value} AS {type_.upper()})"
     spark = f"(CASE WHEN kll_sketch_get_n_{family}({s}) > 0 THEN {value} END)"
-    return Lowered((state,), spark, None, type_)
+    return Lowered((state,), spark, _duck_quantile(state, family, rank, what.type), type_)
+
+
+def _duck_quantile(state: Statistic, family: str, rank: Argument, type_: str) -> str | None:
+    """The same in DuckDB, for ranks that are numbers."""
+    ranks = rank.node.expressions if isinstance(rank.node, exp.Array) else [rank.node]
+    if not all(isinstance(r, exp.Literal) for r in ranks):
+        return None
+    many = isinstance(rank.node, exp.Array)
+    listed = (
+        f"[{', '.join(f'{r.this}::DOUBLE' for r in ranks)}]" if many else f"{ranks[0].this}::DOUBLE"
+    )
+    value = f'weft_kll_quantile{"s" * many}_{family}("{state.column}", {listed})'
+    return value if type_ == family else f"CAST({value} AS {duck_type(type_)}{'[]' * many})"
 
 
 def _kll_family(call: Call, what: Argument) -> tuple[str, str, str | None]:
@@ -120,13 +159,27 @@ def approx_top_k(call: Call) -> Lowered:
         f"struct<sketch:binary,maxItemsTracked:int,itemDataType:{what.type},itemDataTypeDDL:string>"
     )
     merge = f"approx_top_k_combine({{}}, {tracked}) FILTER (WHERE {{}} IS NOT NULL)"
-    state = Statistic(call.key(f"top_{tracked}", what.key), type_, fold, merge, None)
+    is_readable = what.type in READABLE_ITEMS
+    duck = TOP_MERGE.replace("TYPE", what.type) if is_readable else None
+    state = Statistic(call.key(f"top_{tracked}", what.key), type_, fold, merge, duck)
     result = f"array<struct<item:{what.type},count:bigint>>"
     spark = f"coalesce(approx_top_k_estimate(`{state.column}`, {k}), CAST(array() AS {result}))"
-    return Lowered((state,), spark, None, result)
+    duck_k = f'weft_top_k_{what.type}("{state.column}".sketch, {k})' if is_readable else None
+    return Lowered((state,), spark, duck_k, result)
 
 
-SKETCHES = [
+def _only_spark(lower: Lower) -> Lower:
+    """The same without DuckDB: its connection has none of the functions."""
+
+    def lowered(call: Call) -> Lowered:
+        found = lower(call)
+        kept = tuple(replace(s, duck_merge=None) for s in found.statistics)
+        return replace(found, statistics=kept, duck=None)
+
+    return lowered
+
+
+READABLE_SKETCHES = [
     Aggregate(
         "approx_count_distinct", Kind.SKETCH, approx_count_distinct, ("HLL(X)",), "ESTIMATE(HLL X)",
         ("UNION(HLL X)",), HLL_ERROR, arity=(1, 2),
@@ -143,3 +196,9 @@ SKETCHES = [
         TOP_ERROR, arity=(1, 3),
     ),
 ]  # fmt: skip
+SKETCHES = [replace(a, lower=_only_spark(a.lower)) for a in READABLE_SKETCHES]
+
+
+def outside_spark(aggregates: Aggregates) -> Aggregates:
+    """The registry for readers whose DuckDB has the functions of weft.results.sketches.register."""
+    return aggregates.having(*READABLE_SKETCHES)
