@@ -179,3 +179,8 @@ def test_a_base_does_not_pay_for_one_tree() -> None:
 
 def test_canonical_plans() -> None:
     assert plan_of([["b", "a"], [], ["A"]]) == (("A",), ("a", "b"))
+
+
+def test_nothing_to_weave() -> None:
+    assert weave_share([], SLOW) == improved([], SLOW) == insert_then_weave([], SLOW) == ()
+    assert factored([], SLOW).cost == 0

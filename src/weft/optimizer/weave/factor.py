@@ -49,6 +49,8 @@ def factored(
     queries = tuple(queries)
     direct = weaver(queries, stream, model)
     plain = Factored(direct, plan_cost(direct, queries, stream, model))
+    if not queries:
+        return plain
     based = with_base(queries, stream, model, weaver)
     return based if based.cost < plain.cost else plain
 

@@ -43,6 +43,8 @@ def woven(queries: Iterable[Query], stream: Stream, model: CostModel = PAPER) ->
 
 def weave(forest: Forest) -> Forest:
     """Merge the trees of a forest, best pair first (ties: lowest slots), while a merge saves."""
+    if len(forest) < 2:
+        return forest
     table = Lookup(forest)
     while table.merge_best() is not None:
         if table.live * 2 < len(forest):
