@@ -38,7 +38,7 @@ class Reach:
     live: LiveNode
     route: Route
     segments: list[Segment]
-    total: int = 0  # totals: a segment holds everything up to this evaluation
+    bases: list[Segment]  # totals: what they add up to, up to an evaluation
 
 
 class SharedAnswer:
@@ -60,10 +60,11 @@ class SharedAnswer:
     def _reach(self, live: LiveNode, route: Route) -> Reach:
         found = [
             s
-            for s in self._view.segments(live.owner, "partials")
+            for s in self._view.segments(live.owner, "partials", "totals")
             if s.tick >= route.from_tick and (route.to_tick is None or s.tick <= route.to_tick)
         ]
-        return Reach(live, route, found)
+        bases = [s for s in found if s.part == "totals" and route.from_tick == 0]
+        return Reach(live, route, [s for s in found if s.part == "partials"], bases)
 
     # per-window answers
 

@@ -25,25 +25,33 @@ AT, GROUPS = "_weft_at", "weft_groups"
 
 def standing(answer: SharedAnswer, evaluation: int | None = None) -> Reading:
     """The total after an evaluation, or now."""
-    bound = "" if evaluation is None else f" AND {PANE} <= {evaluation}"
+    upto = answer.stream.evaluation if evaluation is None else evaluation
     keys = ", ".join(map(duck.name, answer.finish.dimensions))
     merged = ", ".join([*map(duck.name, answer.finish.dimensions), *answer.merges()])
     grouped = (
         f" GROUP BY {keys}" if keys else ("" if answer.finish.is_global else " HAVING count(*) > 0")
     )
-    sql = f"SELECT {merged or 'count(*)'} FROM ({totals(answer, bound)}){grouped}"
+    sql = f"SELECT {merged or 'count(*)'} FROM ({totals(answer, upto)}){grouped}"
     return Reading(answer.finished(sql))
 
 
-def totals(answer: SharedAnswer, bound: str = "") -> str:
-    """Partials of totals on every stretch of the route."""
+def totals(answer: SharedAnswer, upto: int | None = None) -> str:
+    """Partials of totals on every stretch of the route; up to an evaluation, from its base on."""
     columns = [*answer.finish.dimensions, *(s.column for s in answer.finish.statistics)]
     shown = ", ".join([PANE, *map(duck.name, columns)])
-    parts = [
-        f"SELECT {shown} FROM {answer.scan(r.segments)} WHERE {r.route.condition.sql}{bound}"
-        for r in answer.reaches
-        if r.segments
-    ]
+    parts = []
+    for reach in answer.reaches:
+        bases = [s for s in reach.bases if upto is not None and s.evaluation <= upto]
+        base = max((s.evaluation for s in bases), default=0)
+        later = [s for s in reach.segments if s.evaluation > base]
+        tests = f"{reach.route.condition.sql} AND {PANE} > {base}"
+        tests += "" if upto is None else f" AND {PANE} <= {upto}"
+        if later:
+            parts.append(f"SELECT {shown} FROM {answer.scan(later)} WHERE {tests}")
+        if base:
+            kept = [s for s in bases if s.evaluation == base]
+            where = reach.route.condition.sql
+            parts.append(f"SELECT {shown} FROM {answer.scan(kept)} WHERE {where}")
     if parts:
         return " UNION ALL ".join(parts)
     return f"SELECT 0::BIGINT AS {PANE}, * FROM ({answer.nothing()})"

@@ -3,6 +3,7 @@
     prune     drop segments that neither RETAIN nor any registered query needs
     compact   merge small segments of one owner, part and day into one
     base      write the settled answer of a query whose change log has grown long
+    nodes     merge the partials of shared nodes (see compact_nodes.py)
     sweep     delete files that were dropped long enough ago for every reader to have finished
 
 Each writes new files first and then swaps the catalog's rows in one transaction, so a crash leaves
@@ -25,6 +26,7 @@ from weft.logical.windows import Cumulating, Hopping, LastRows, Session, bounds,
 from weft.plan.recompute import PlannedSource, RecomputePlan
 from weft.settings import Settings
 from weft.spark import rows as stored
+from weft.spark.compact_nodes import NodeCompactor
 from weft.spark.rows import DIFF, END, EVALUATION, TIME
 from weft.spark.sources import HELPERS
 from weft.spark.world import QueryState, World, load_world
@@ -72,6 +74,9 @@ class Maintainer:
             self._rebase(world, query)
             changes = [s for s in query.segments if s.part == "changes"]
             merges += self._compact(query.record, changes, MERGES_PER_ROUND - merges)
+        nodes = NodeCompactor(self._spark, self._catalog, self._root, self._settings)
+        for state in world.streams.values():
+            merges += nodes.run(state.record.id, MERGES_PER_ROUND - merges)
         sweep_dropped(self._catalog, self._root, self._settings.grace_seconds * 1_000_000)
 
     # retention

@@ -1,40 +1,50 @@
-"""Signature columns of a DataFrame: ranks and bits, computed by the JVM. Runs no job.
+"""Signature columns of a DataFrame: the ranks and bits of its rows. Runs no job.
 
-A rank is found in one of three ways, none of which compiles many constants into generated code:
-
-* up to 16 constants, or a type that a double does not hold: a balanced tree of CASE comparisons;
-* numbers, dates and instants: binary search in the JVM (Spark ML's Bucketizer). A double holds them
-  exactly: integers, days and microseconds where the constants are below 2^53 (rounding is monotone,
-  so larger values fall right), decimals of at most 15 digits;
-* equality with strings: a hash lookup in the JVM (Spark ML's StringIndexerModel).
+Expressions are evaluated once per row, into columns that are dropped again; see weft.spark.ranks for
+how ranks are found.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from functools import lru_cache
 
-from pyspark.ml.feature import Bucketizer, StringIndexerModel
 from pyspark.sql import DataFrame
 
+from weft.logical.statistics import digest
 from weft.optimizer.atoms import Atom, Bit, Ranking
-from weft.optimizer.domains import Beyond
-from weft.optimizer.literals import Value
+from weft.spark.ranks import input_sql, is_searched, rank_sql, searcher
 
-FEW = 16  # constants up to which a tree of comparisons beats a call into a search
-EXACT = 2**53  # below it a double holds every integer
-EXACT_DIGITS = 15  # decimals of so many digits have different doubles
-INFINITY = float("inf")
+NAME = re.compile(r"\w+|`[^`]+`")
 
 
 def with_signature(rows: DataFrame, atoms: Sequence[Atom]) -> DataFrame:
     """Add a column for each atom: ranks as int (NULL for NULL), bits as boolean."""
-    searched = [atom for atom in atoms if isinstance(atom, Ranking) and _search(atom) is not None]
-    if searched:
-        inputs = [f"{_search_input(ranking)} AS {_input(ranking)}" for ranking in searched]
-        rows = rows.selectExpr("*", *inputs)
-    for ranking in searched:
-        rows = _searcher(ranking, rows.sparkSession.sparkContext.applicationId).transform(rows)
-    held = [name for r in searched for name in (_input(r), _output(r))]
-    texts = [f"{_column(atom, atom in searched)} AS {atom.column}" for atom in atoms]
-    return rows.selectExpr("*", *texts).drop(*held) if texts else rows
+    if not atoms:
+        return rows
+    rankings = [atom for atom in atoms if isinstance(atom, Ranking)]
+    values = {_value(r): input_sql(r) for r in rankings if not NAME.fullmatch(input_sql(r))}
+    signed = rows.selectExpr("*", *(f"{sql} AS {name}" for name, sql in values.items()))
+    application = rows.sparkSession.sparkContext.applicationId
+    found = []
+    for ranking in filter(is_searched, rankings):
+        found.append(_found(ranking))
+        signed = searcher(ranking, _value(ranking), found[-1], application).transform(signed)
+    columns = [f"{_sql(atom)} AS {atom.column}" for atom in atoms]
+    return signed.selectExpr("*", *columns).drop(*values, *found)
+
+
+def _sql(atom: Atom) -> str:
+    if isinstance(atom, Bit):
+        return f"coalesce({atom.expression}, FALSE)"
+    return rank_sql(atom, f"`{_value(atom)}`", _found(atom))
+
+
+def _value(ranking: Ranking) -> str:
+    """The column of the values to rank: the stream's own, or a helper."""
+    sql = input_sql(ranking)
+    return sql.strip("`") if NAME.fullmatch(sql) else f"_weft_value_{digest(sql)}"
+
+
+def _found(ranking: Ranking) -> str:
+    return f"_weft_found_{digest(ranking.column)}"
