@@ -29,7 +29,8 @@ class Finisher:
         self._names = names
         has_windows = any(n.find(exp.Window) for _, n in block.projections)
         limit = select.args.get("limit") or select.args.get("offset")
-        self._is_distinct = bool(select.args.get("distinct"))
+        # without GROUP BY the block is grouped by its whole output, and so distinct already
+        self._is_distinct = bool(select.args.get("distinct") and select.args.get("group"))
         self._is_limited = bool(limit)
         self.is_row_local = not (has_windows or limit or self._is_distinct)
 
@@ -92,7 +93,7 @@ class Finisher:
         ]  # fmt: skip
 
     def _name(self, index: int) -> str:
-        if self._names:
+        if self._names and index < len(self._names):
             return self._names[index]
         name, node = self._block.projections[index]
         return name or spark_name(node)

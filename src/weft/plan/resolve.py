@@ -7,13 +7,15 @@ stream first, then an alias. A name that Spark could read either way where it ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from sqlglot import exp
 
 from weft.logical.aggregates import CannotShare
 from weft.logical.relations import ARRIVAL
+from weft.logical.windows import Landmark, Snapshot, Window, instant
 from weft.plan.blocks import is_aggregate_call
 from weft.plan.recompute import PlannedSource
 
@@ -27,8 +29,9 @@ class Block:
     projections: tuple[tuple[str | None, exp.Expression], ...]  # output name, None: Spark's own
     groups: tuple[exp.Expression, ...]
     is_global: bool
-    where: exp.Expression | None
-    having: exp.Expression | None
+    where: exp.Expression | None  # over the stream's columns
+    having: exp.Expression | None  # and what WHERE says of the window's edges
+    in_window: exp.Expression | None  # which rows the window may hold; None: every row is in one
 
     def mapped(self, rule: Callable[[exp.Expression], exp.Expression]) -> Block:
         """The block with its output expressions rewritten."""
@@ -43,6 +46,7 @@ class Resolver:
     def __init__(self, select: exp.Select, planned: PlannedSource, alias: str) -> None:
         self._select = select
         self._alias = alias.lower()
+        self._window = planned.source.window
         columns = planned.source.relation.column_names()
         self._columns: dict[str, str] = {name.lower(): name.lower() for name in columns}
         if planned.shows_time:
@@ -54,14 +58,25 @@ class Resolver:
     def block(self) -> Block:
         select = self._select
         where = select.args.get("where")
-        plain_where = self.plain(where.this) if where else None
+        rows, edges = self._split(self.plain(where.this)) if where else (None, None)
         projections = tuple(self._projection(p) for p in select.expressions)
         groups, is_global = self._groups(projections)
         having = select.args.get("having")
+        tests = [edges, self._having(having.this) if having else None]
         return Block(
-            projections, groups, is_global, plain_where,
-            self._having(having.this) if having else None,
+            projections, groups, is_global, rows, _conjunction(t for t in tests if t is not None),
+            _in_window(self._window),
         )  # fmt: skip
+
+    def _split(self, where: exp.Expression) -> tuple[exp.Expression | None, exp.Expression | None]:
+        """WHERE as a test of rows, and a test of the window alone, which all its rows share."""
+        rows, edges = [], []
+        for factor in where.unnest().flatten() if isinstance(where.unnest(), exp.And) else [where]:
+            names = {c.name for c in factor.find_all(exp.Column)}
+            if names & {START, END} and names - {START, END}:
+                raise CannotShare("WHERE compares a window's edges with columns")
+            (edges if names & {START, END} else rows).append(factor)
+        return _conjunction(rows), _conjunction(edges)
 
     def plain(
         self, node: exp.Expression, aliases: Mapping[str, exp.Expression] | None = None
@@ -112,7 +127,7 @@ class Resolver:
             ):
                 return tuple(p for _, p in projections), False
             return (), True
-        if any(group.args.get(key) for key in ("cube", "rollup", "grouping_sets", "totals")):
+        if group.find(exp.Cube, exp.Rollup, exp.GroupingSets) or group.args.get("totals"):
             raise CannotShare("GROUP BY with CUBE, ROLLUP or GROUPING SETS")
         if group.args.get("all"):
             return tuple(p for _, p in projections if not _aggregates(p)), False
@@ -145,6 +160,26 @@ class Resolver:
             if hidden != exp.column(self._columns[name], quoted=True):
                 raise CannotShare(f'"{column.name}" in HAVING is a column and another\'s alias')
         return self.plain(node, self._aliases)
+
+
+def _conjunction(factors: Iterable[exp.Expression]) -> exp.Expression | None:
+    found = list(factors)
+    return exp.and_(*found) if found else None
+
+
+def _in_window(window: Window) -> exp.Expression | None:
+    """Rows of a landmark or snapshot window; the others hold every row sooner or later."""
+    time = exp.column(TIME, quoted=True)
+    if isinstance(window, Landmark):
+        return exp.GTE(this=time, expression=_instant(window.since))
+    if isinstance(window, Snapshot):
+        late = exp.LT(this=time.copy(), expression=_instant(window.end))
+        return exp.and_(exp.GTE(this=time, expression=_instant(window.start)), late)
+    return None
+
+
+def _instant(value: datetime) -> exp.Expression:
+    return exp.cast(exp.Literal.string(instant(value)), "timestamp", dialect="spark")
 
 
 def _aggregates(node: exp.Expression) -> bool:

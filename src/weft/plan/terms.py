@@ -52,8 +52,12 @@ class Types:
         return self.of_text(expand(edges, self._aggregates).sql(dialect="spark"))
 
     def of_text(self, text: str) -> str:
+        if (known := self._known.get(text.strip("`").lower())) is not None:
+            return known
+        if text.isdigit() and len(text) < 10:
+            return "int"
         if text not in self._asked:
-            self._asked[text] = self._ask(text).lower()
+            self._asked[text] = self._ask(text)
         return self._asked[text]
 
 
@@ -74,6 +78,7 @@ class Terms:
     def __init__(self, block: Block, types: Types, aggregates: Aggregates) -> None:
         self.types = types
         self.predicate = canonical(block.where) if block.where is not None else None
+        self._kept_rows = _all_of(block.in_window, self.predicate)
         self.dimensions: dict[str, Dimension] = {}
         self.statistics: dict[str, Statistic] = {}
         self._aggregates = aggregates
@@ -98,12 +103,14 @@ class Terms:
         if is_total(form, self.types.of_text):
             return form
         self.is_total = False
-        if self.predicate is None:
+        if self._kept_rows is None:
             return form
-        return canonical(exp.Case().when(self.predicate.copy(), form))
+        return canonical(exp.Case().when(self._kept_rows.copy(), form))
 
     def dimension(self, node: exp.Expression) -> Dimension | None:
         """The dimension that an expression is, if it is one."""
+        if not self.dimensions or node.find(exp.Column) is None:
+            return None
         return self.dimensions.get(text_of(canonical(node)))
 
     def lowered(self, node: exp.Expression) -> Lowered | None:
@@ -123,6 +130,7 @@ class Terms:
         written = read(node)
         condition = written.condition
         if condition is not None:
+            _refuse_edges(condition)
             text = text_of(self._guarded(canonical(condition)))
         return Call(
             written.name, tuple(self._argument(a) for a in written.arguments), self.types.of_text,
@@ -137,10 +145,21 @@ class Terms:
             raise CannotShare("an aggregate inside an aggregate")
         if any(isinstance(n, exp.Order | exp.Limit) for n in node.walk()):
             raise CannotShare("ORDER BY inside an aggregate")
+        _refuse_edges(node)
         form = canonical(node)
         kept = self._guarded(form)
         text = text_of(kept)
         return Argument(text, text, self.types.of(form), kept)
+
+
+def _all_of(*conditions: exp.Expression | None) -> exp.Expression | None:
+    found = [c for c in conditions if c is not None]
+    return canonical(exp.and_(*found)) if found else None
+
+
+def _refuse_edges(node: exp.Expression) -> None:
+    if any(c.name in (START, END) for c in node.find_all(exp.Column)):
+        raise CannotShare("an aggregate of the window's edges")
 
 
 def is_call(node: exp.Expression) -> bool:

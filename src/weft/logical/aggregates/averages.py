@@ -3,9 +3,9 @@
 Doubles: sum / count. Decimals: Spark gives avg(decimal(p, s)) the type decimal(p + 4, s + 4), at
 most 38 digits, and rounds sum / count half up to its scale. SQL division would round twice, once to
 the scale of the division and once to that of the result, so the whole part is split off first:
-S = k·n + r with k whole and |r| < n, both exact; only r / n is rounded, and far finer than s + 4.
-Rounding twice then cannot differ from rounding once, since a quotient r / n that is not a tie is at
-least 1 / (2·n·10^(s+4)) away from one, and r / n is kept to MOST_ROWS times that.
+S = k·n + r with k whole and |r| < n, both exact; only r / n is rounded, to s + 16 places and then to
+s + 4. Rounding twice then cannot differ from rounding once, since a quotient r / n that is not a tie
+is at least 1 / (2·n·10^(s+4)) away from one, which is more than the first rounding moves it.
 """
 
 from __future__ import annotations
@@ -30,30 +30,25 @@ def average(total: Statistic, many: Statistic, type_: str) -> Lowered:
 
 
 def average_type(precision: int, scale: int) -> str:
-    """Spark's DecimalType.adjustPrecisionScale(p + 4, s + 4)."""
-    p, s = precision + 4, scale + 4
-    if p > 38:
-        s = max(38 - (p - s), min(s, 6))
-        p = 38
-    return f"decimal({p},{s})"
+    """Spark's DecimalType.bounded(p + 4, s + 4)."""
+    return f"decimal({min(38, precision + 4)},{min(38, scale + 4)})"
 
 
 def divided_decimal(total: str, many: str, precision: int, scale: int) -> str:
-    """Spark SQL for total / many, rounded half up once; total is of type decimal(p + 10, s)."""
-    result = average_type(precision, scale)
-    places = decimal(result)[1]
-    if (
-        38 - ROW_DIGITS - places < ROW_DIGITS
-    ):  # digits after the point of r / n, beyond the result's
-        raise CannotShare(
-            f"the average of decimal({precision},{scale}) cannot be rounded as Spark does"
-        )
+    """Spark SQL for total / many, rounded half up once; total is of type decimal(p + 10, s).
+
+    Beyond 27 digits, or 10 after the point, some step would need more than 38.
+    """
+    if precision > 27 or scale > 10:
+        name = f"decimal({precision},{scale})"
+        raise CannotShare(f"the average of {name} cannot be rounded as Spark does")
+    digits, places = precision + 4, scale + 4
     n = f"CAST(nullif({many}, 0L) AS DECIMAL({ROW_DIGITS},0))"
-    whole = min(38, precision + 10)
     rest = f"CAST({total} % {n} AS DECIMAL({ROW_DIGITS + scale},{scale}))"
-    exact = f"CAST(({total} - {rest}) / {n} AS DECIMAL({whole - scale},0))"
-    fraction = f"CAST({rest} / {n} AS DECIMAL({places + 1},{places}))"
-    return f"CAST({exact} + {fraction} AS {result.upper()})"
+    whole = f"CAST(({total} - {rest}) / {n} AS DECIMAL({digits - places},0))"
+    finer = f"CAST({total} % {n} AS DECIMAL({ROW_DIGITS + scale + 3},{scale + 3}))"
+    fraction = f"CAST({finer} / {n} AS DECIMAL({places + 1},{places}))"
+    return f"CAST({whole} + {fraction} AS DECIMAL({digits},{places}))"
 
 
 def duck_divided_decimal(total: str, many: str, precision: int, scale: int) -> str | None:
