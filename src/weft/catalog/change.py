@@ -89,7 +89,7 @@ class Change(View):
 
     def repoint(self, old: QueryRecord, new: QueryRecord) -> None:
         """Let the readers of a replaced query read its successor."""
-        for query in self.queries():
+        for query in self.readers(old.owner):
             if old.owner in query.reads:
                 reads = [new.owner if owner == old.owner else owner for owner in query.reads]
                 self.set_query(query.id, reads=json.dumps(reads))

@@ -37,7 +37,7 @@ def unknown(view: View, name: str, kind: str, found: Record | None, **place: int
 
 
 def readers_of(view: View, record: Record) -> list[str]:
-    return [q.name for q in view.queries() if record.owner in q.reads]
+    return [q.name for q in view.readers(record.owner)]
 
 
 def readers_above(view: View, record: Record) -> list[QueryRecord]:

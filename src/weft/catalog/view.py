@@ -54,6 +54,13 @@ class View:
         rows = self._c.execute(query.order_by("id"))
         return [self._with_clock(_query(row), clocks) for row in rows]
 
+    def readers(self, owner: str) -> list[QueryRecord]:
+        """The queries that read an owner, directly or through a view; "query:" means any query."""
+        pattern = f'%"{owner}"%' if owner[-1].isdigit() else f'%"{owner}%'
+        query = sa.select(s.queries).where(s.queries.c.reads.like(pattern)).order_by("id")
+        clocks = self._clocks()
+        return [self._with_clock(_query(row), clocks) for row in self._c.execute(query)]
+
     def _with_clock(self, record: QueryRecord, clocks: dict[int, int | None]) -> QueryRecord:
         """A shared query's clock is its stream's: nothing is written for it in a batch."""
         if record.class_id is None:

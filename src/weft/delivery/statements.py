@@ -38,7 +38,8 @@ class Executor:
     def execute_all(self, statements: list[Any]) -> Any:
         """Carry out statements of one kind that came together; returns the last one's result."""
         if len(statements) > 1:
-            return self._query(self._engine.create_queries(statements)[-1].name)
+            self._engine.create_queries(statements)
+            return self._query(statements[-1].name)
         return self.execute(statements[0])
 
     @singledispatchmethod

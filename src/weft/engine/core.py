@@ -122,14 +122,11 @@ class Engine:
                 self._analyses = Analyses(self.spark)
             return self._analyses
 
-    def world(self, view: View, plan: RecomputePlan):
+    def world(self, view: View):
         """What the analysis of a plan looks at."""
-        from weft.spark.world import load_shared, load_world
+        from weft.spark.world import load_world
 
-        plans = self.batches.plans
-        world = load_world(view, self.root, plans)
-        load_shared(view, world, plan, plans)
-        return world
+        return load_world(view, self.root, self.batches.plans)
 
     def network_changed(self) -> None:
         """Nodes or classes were dropped: read the networks again."""
@@ -185,8 +182,8 @@ class Engine:
     def create_query(self, statement: CreateQuery) -> QueryRecord:
         return registry.create_query(self, statement)
 
-    def create_queries(self, statements: list[CreateQuery]) -> list[QueryRecord]:
-        return registry.create_queries(self, statements)
+    def create_queries(self, statements: list[CreateQuery]) -> None:
+        registry.create_queries(self, statements)
 
     def drop(self, kind: str, name: str, if_exists: bool, **place: int) -> None:
         registry.drop(self, kind, name, if_exists, **place)

@@ -25,9 +25,9 @@ class Plans:
         self.by_id: dict[int, RecomputePlan] = {}
 
     def load(self) -> dict[int, RecomputePlan]:
-        """Plan every registered query."""
+        """Plan every registered query that a batch runs; shared ones are rows of relations."""
         with self._catalog.read() as view:
-            for record in view.queries():
+            for record in view.queries(is_shared=False):
                 self.of(view, record)
         return self.by_id
 
@@ -58,11 +58,14 @@ class Plans:
 
     def forget(self, record: QueryRecord) -> None:
         """Drop a plan; plans that had its definition inlined are made anew."""
+        self._drop(record.id)
         with self._catalog.read() as view:
-            queries = view.queries()
-            kept = {q.id for q in queries if not any(o.startswith("query:") for o in q.reads)}
-            for query_id in [i for i in self.by_id if i not in kept or i == record.id]:
-                self.by_id.pop(query_id)
-                self._definitions.pop(query_id)
-            for query in queries:
+            above = view.readers("query:")
+            for query in above:
+                self._drop(query.id)
+            for query in above:
                 self.of(view, query)
+
+    def _drop(self, query_id: int) -> None:
+        self.by_id.pop(query_id, None)
+        self._definitions.pop(query_id, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +36,7 @@ from weft.storage.crash import crash_point
 
 if TYPE_CHECKING:
     from weft.engine.core import Engine
+    from weft.spark.world import World
 
 
 def create_stream(
@@ -77,10 +78,12 @@ def create_table(
 
 def create_query(engine: Engine, statement: CreateQuery) -> QueryRecord:
     """Bind, plan, check, evaluate over the retained history, commit."""
-    return create_queries(engine, [statement])[0]
+    create_queries(engine, [statement])
+    with engine.catalog.read() as view:
+        return view.find(statement.name)
 
 
-def create_queries(engine: Engine, statements: Sequence[CreateQuery]) -> list[QueryRecord]:
+def create_queries(engine: Engine, statements: Sequence[CreateQuery]) -> None:
     """Register queries; those that come one after the other and share go in together."""
     with engine.lock:
         ticks = engine.become_writer()
@@ -95,13 +98,11 @@ def create_queries(engine: Engine, statements: Sequence[CreateQuery]) -> list[Qu
                 if old is not None and not (isinstance(old, QueryRecord) and statement.or_replace):
                     waiting.flush()
                     raise taken(old, "query")
-                planned = waiting.flushed_on_error(lambda: _planned(engine, view, statement, old))  # noqa: B023
+                planned = waiting.planned(view, statement, old)
             if old is not None or not waiting.takes(planned):
                 waiting.flush()
                 _register(engine, planned, ticks.next())
         waiting.flush()
-        with engine.catalog.read() as view:
-            return [view.find(statement.name) for statement in statements]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,16 +118,17 @@ class Planned:
 
 
 def _planned(
-    engine: Engine, view: View, statement: CreateQuery, old: QueryRecord | None
+    engine: Engine, view: View, world: World, statement: CreateQuery, old: QueryRecord | None
 ) -> Planned:
     from weft.spark.register import horizons_of, make_record
+    from weft.spark.world import load_shared
 
     check_query_options(statement)
     bound = engine.plans.bind(view, statement.select, statement.emit)
     reads = _reads(view, bound, statement)
     refuse_cycle(view, reads, old)
     plan = plan_recompute(bound)
-    world = engine.world(view, plan)
+    load_shared(view, world, plan)
     analyses = engine.analyses
     answer = analyses.schema(world, plan, statement.text)
     horizons = horizons_of(plan, world)
@@ -167,16 +169,19 @@ class Waiting:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._found: list[Planned] = []
+        self._world: World | None = None  # what analyses look at, until something is registered
 
     def is_named_by(self, statement: CreateQuery) -> bool:
         """Whether a statement reads or repeats a query that still waits."""
         text = statement.text.lower()
         return any(p.statement.name.lower() in text for p in self._found)
 
-    def flushed_on_error(self, plan: Callable[[], Planned]) -> Planned:
+    def planned(self, view: View, statement: CreateQuery, old: QueryRecord | None) -> Planned:
         """Plan; a bad statement leaves those before it registered, as if given one by one."""
+        if self._world is None:
+            self._world = self._engine.world(view)
         try:
-            return plan()
+            return _planned(self._engine, view, self._world, statement, old)
         except Exception:
             self.flush()
             raise
@@ -196,6 +201,7 @@ class Waiting:
 
     def flush(self) -> None:
         found, self._found = self._found, []
+        self._world = None
         if found:
             _register_shared(self._engine, found, self._engine.become_writer().next())
 
@@ -219,8 +225,13 @@ def _register_shared(engine: Engine, found: list[Planned], tick: int) -> None:
             if planned.old is not None:
                 remove_query(change, planned.old, record)
 
+    def release_old(change: Change) -> None:
+        for planned in found:
+            if planned.old is not None:
+                release(change, planned.old)
+
     try:
-        batches.register_shared(drafts, tick, replace_old)
+        batches.register_shared(drafts, tick, replace_old, release_old)
     except Exception as error:
         name = found[0].statement.name
         raise query_problem(error) or run_problem(error, f'query "{name}"') from error
@@ -235,11 +246,16 @@ def _registered(engine: Engine, planned: Planned, record: QueryRecord) -> None:
         _refresh_readers(engine, record)
 
 
-def remove_query(change: Change, old: QueryRecord, successor: QueryRecord | None = None) -> None:
-    """Forget a query and free what only it used."""
-    if successor is not None:
-        change.repoint(old, successor)
+def remove_query(change: Change, old: QueryRecord, successor: QueryRecord) -> None:
+    """Forget a query; its readers read its successor."""
+    change.repoint(old, successor)
     change.remove(old)
+
+
+def release(change: Change, dropped: QueryRecord) -> None:
+    """Free what only a dropped query used."""
+    if dropped.class_id is not None:
+        release_unused(change, int(dropped.reads[0].split(":")[1]))
 
 
 def _reads(view: View, bound: BoundQuery, statement: CreateQuery) -> tuple[str, ...]:
@@ -262,6 +278,7 @@ def _register(engine: Engine, planned: Planned, tick: int) -> None:
     def replace_old(change: Change) -> None:
         if planned.old is not None:
             remove_query(change, planned.old, record)
+            release(change, planned.old)
 
     try:
         engine.batches.register(record, planned.plan, tick, replace_old)
@@ -304,8 +321,8 @@ def drop(engine: Engine, kind: str, name: str, if_exists: bool, **place: int) ->
             engine.leave_loop(record)
         with engine.catalog.write() as change:
             change.remove(record)
-            if isinstance(record, QueryRecord) and record.class_id is not None:
-                release_unused(change, int(record.reads[0].split(":")[1]))
+            if isinstance(record, QueryRecord):
+                release(change, record)
             crash_point("drop.before-commit")
         if isinstance(record, QueryRecord):
             engine.plans.forget(record)

@@ -169,7 +169,7 @@ class Batches:
         """Evaluate a new query over the retained history and commit it with its first answer."""
         with self._catalog.read() as view:
             world = load_world(view, self._root, self.plans)
-            load_shared(view, world, plan, self.plans)
+            load_shared(view, world, plan)
         state = QueryState(record, plan, [], None)
         world.queries[record.name.lower()] = state
         outcome = evaluate(self.spark, world, state, tick)
@@ -183,7 +183,11 @@ class Batches:
         crash_point("register.committed")
 
     def register_shared(
-        self, drafts: Sequence[Draft], tick: int, before_commit: Callable[[Change], None]
+        self,
+        drafts: Sequence[Draft],
+        tick: int,
+        before: Callable[[Change], None],
+        after: Callable[[Change], None],
     ) -> None:
         """Register queries over one stream that share, filled by one job, in one transaction."""
         stream_id = drafts[0].need.value.stream_id
@@ -196,8 +200,9 @@ class Batches:
         segments = registration.fill(self.spark, self._reserve_nodes)
         crash_point("register.results-written")
         with self._catalog.write() as change:
-            before_commit(change)
+            before(change)
             registration.commit(change, segments)
+            after(change)
             change.set_fact("tick", str(tick))
             crash_point("register.before-commit")
         self.forget_networks()

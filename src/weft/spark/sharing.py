@@ -80,7 +80,8 @@ class Registration:
         for draft, need in zip(self._drafts, self.placement.needs, strict=True):
             change.add_query(self._record(draft, class_ids[need.key]))
         change.add_segments(segments)
-        release_unused(change, self._network.stream_id)
+        if self.placement.moved or self.placement.retired:
+            release_unused(change, self._network.stream_id)
 
     def _move(self, change: Change) -> None:
         """Let classes read on from another node: from now on, or for all ticks."""

@@ -43,7 +43,6 @@ class SharedState:
     """A shared query that another one reads: its class, and the nodes on its routes."""
 
     record: QueryRecord
-    plan: RecomputePlan
     stream: str  # its folded name
     found: LiveClass
     finish: Finish
@@ -104,13 +103,11 @@ def load_world(view: View, root: Path, plans: dict[int, RecomputePlan]) -> World
                 query, plans[query.id], segments, query.clock
             )
     for plan in [state.plan for state in world.queries.values()]:
-        load_shared(view, world, plan, plans)
+        load_shared(view, world, plan)
     return world
 
 
-def load_shared(
-    view: View, world: World, plan: RecomputePlan, plans: dict[int, RecomputePlan]
-) -> None:
+def load_shared(view: View, world: World, plan: RecomputePlan) -> None:
     """Load the shared queries that a plan reads."""
     for planned in plan.sources:
         name = planned.source.relation.name.lower()
@@ -126,6 +123,6 @@ def load_shared(
         read = {route.node_id for route in routes}
         nodes = {r.id: live_node(r) for r in view.nodes(row.stream_id) if r.id in read}
         stream = next(n for n, s in world.streams.items() if s.record.id == row.stream_id)
-        world.shared[name] = SharedState(record, plans[record.id], stream, found, finish, nodes)
+        world.shared[name] = SharedState(record, stream, found, finish, nodes)
         for live in nodes.values():
             world.partials.setdefault(live.id, view.segments(live.owner, "partials"))
