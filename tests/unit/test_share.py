@@ -154,6 +154,12 @@ def test_a_window_function_over_the_groups() -> None:
     assert query.finish.find(exp.Window) is not None and query.finish_duck is None
 
 
+def test_any_of_a_condition_is_an_aggregate_and_like_any_is_not() -> None:
+    assert keys(shared(f"SELECT any(b) AS a FROM s {HOUR}")) == ["max(b)"]
+    query = shared("SELECT count(*) AS n FROM s WHERE k LIKE ANY ('a%', 'b%')")
+    assert keys(query) == ["count(*)"]
+
+
 def test_defined_aggregates_share_their_parts() -> None:
     made = parse(
         "CREATE AGGREGATE vwap(price DOUBLE, qty INT) WITH STATISTICS"

@@ -349,3 +349,28 @@ def test_deep_nesting_is_an_error_or_works(depth: int) -> None:
 )
 def test_functions_come_out_as_they_went_in(expression: str) -> None:
     assert one(f"SELECT {expression} FROM t").tree.sql("spark") == f"SELECT {expression} FROM t"
+
+
+def test_create_aggregate() -> None:
+    statement = parse(
+        "CREATE OR REPLACE AGGREGATE Vwap(price DOUBLE, qty INT) WITH STATISTICS"
+        " (pv DOUBLE = sum(price * qty) MERGE sum, parts ARRAY<INT> = collect_list(qty)"
+        " MERGE flatten(collect_list(parts))) FINISH pv / size(parts)"
+    )[0]
+    made = statement.definition
+    assert statement.or_replace and not statement.if_not_exists
+    assert made.name == "Vwap"
+    assert [(p.name, p.type) for p in made.parameters] == [("price", "DOUBLE"), ("qty", "INT")]
+    assert [
+        (s.name, s.type, s.fold.sql("spark"), s.merge.sql("spark")) for s in made.statistics
+    ] == [
+        ("pv", "DOUBLE", "SUM(price * qty)", "SUM(pv)"),
+        ("parts", "ARRAY<INT>", "COLLECT_LIST(qty)", "FLATTEN(COLLECT_LIST(parts))"),
+    ]
+    assert made.finish.sql("spark") == "pv / SIZE(parts)"
+    assert parse(statement.text)[0].definition.finish == made.finish
+
+
+def test_drop_aggregate() -> None:
+    statement = parse("DROP AGGREGATE IF EXISTS vwap")[0]
+    assert (statement.kind, statement.name, statement.if_exists) == ("aggregate", "vwap", True)

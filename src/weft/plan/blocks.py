@@ -21,12 +21,14 @@ AGGREGATES = frozenset(
         "bit_and",
         "bit_or",
         "bit_xor",
+        "bitmap_and_agg",
         "bitmap_construct_agg",
         "bitmap_or_agg",
         "bool_and",
         "bool_or",
         "collect_list",
         "collect_set",
+        "collect_union",
         "corr",
         "count",
         "count_if",
@@ -41,6 +43,9 @@ AGGREGATES = frozenset(
         "histogram_numeric",
         "hll_sketch_agg",
         "hll_union_agg",
+        "kll_merge_agg_bigint",
+        "kll_merge_agg_double",
+        "kll_merge_agg_float",
         "kll_sketch_agg_bigint",
         "kll_sketch_agg_double",
         "kll_sketch_agg_float",
@@ -77,12 +82,22 @@ AGGREGATES = frozenset(
         "stddev_samp",
         "string_agg",
         "sum",
+        "theta_intersection_agg",
         "theta_sketch_agg",
+        "theta_union_agg",
         "try_avg",
         "try_sum",
+        "tuple_intersection_agg_double",
+        "tuple_intersection_agg_integer",
+        "tuple_sketch_agg_double",
+        "tuple_sketch_agg_integer",
+        "tuple_union_agg_double",
+        "tuple_union_agg_integer",
         "var_pop",
         "var_samp",
         "variance",
+        "vector_avg",
+        "vector_sum",
     ]
 )
 
@@ -113,12 +128,18 @@ WRAPPERS = exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup
 def is_aggregate_call(node: exp.Expression) -> bool:
     """Whether a node aggregates rows of its block (a window function does not)."""
     named = isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES
-    if not (named or isinstance(node, exp.AggFunc)):
+    if not (named or isinstance(node, exp.AggFunc) or _is_any(node)):
         return False
     parent = node.parent
     while isinstance(parent, WRAPPERS) and parent.this is node:
         node, parent = parent, parent.parent
     return not (isinstance(parent, exp.Window) and parent.this is node)
+
+
+def _is_any(node: exp.Expression) -> bool:
+    """ANY(condition) is bool_or; the ANY of LIKE ANY ('a%', 'b%') is not."""
+    is_list = isinstance(node.parent, exp.Like | exp.ILike) or node.find(exp.Query) is not None
+    return isinstance(node, exp.Any) and not is_list
 
 
 def is_aggregated(select: exp.Select) -> bool:

@@ -183,4 +183,4 @@ def _instant(value: datetime) -> exp.Expression:
 
 
 def _aggregates(node: exp.Expression) -> bool:
-    return any(is_aggregate_call(n) or isinstance(n, exp.Any) for n in node.walk())
+    return any(is_aggregate_call(n) for n in node.walk())

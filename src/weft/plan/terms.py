@@ -163,6 +163,5 @@ def _refuse_edges(node: exp.Expression) -> None:
 
 
 def is_call(node: exp.Expression) -> bool:
-    """An aggregate call with its FILTER and IGNORE NULLS; ANY(x) is not one to sqlglot."""
-    inner = innermost(node)
-    return is_aggregate_call(inner) or isinstance(inner, exp.Any)
+    """An aggregate call with its FILTER and IGNORE NULLS."""
+    return is_aggregate_call(innermost(node))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.logical.aggregates.algebra import Aggregates, Kind, holistic
+from weft.logical.aggregates.higher import HIGHER
 from weft.logical.aggregates.moments import MOMENTS
 from weft.logical.aggregates.picked import PICKED
 from weft.logical.aggregates.sets import SETS
 from weft.logical.aggregates.simple import SIMPLE
 from weft.logical.aggregates.sketches import SKETCHES
+from weft.logical.aggregates.states import STATES
 
 ALL_VALUES = "no bounded statistics of two parts give that of both, all values are needed"
 HOLISTIC = [
@@ -19,7 +21,8 @@ HOLISTIC = [
     ),
     holistic("histogram_numeric", "its bins depend on the order of the rows"),
 ]
-BUILT_IN = Aggregates.of([*SIMPLE, *MOMENTS, *PICKED, *SETS, *SKETCHES, *HOLISTIC])
+FAMILIES = (SIMPLE, MOMENTS, HIGHER, PICKED, SETS, SKETCHES, STATES, HOLISTIC)
+BUILT_IN = Aggregates.of([aggregate for family in FAMILIES for aggregate in family])
 CATEGORY = {Kind.DISTRIBUTIVE: "D", Kind.ALGEBRAIC: "A", Kind.SKETCH: "S", Kind.HOLISTIC: "H"}
 
 

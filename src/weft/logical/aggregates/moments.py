@@ -64,7 +64,7 @@ def merge_in_duck(merged: dict[str, str]) -> str:
 
 
 def state_of_one(call: Call, what: Argument) -> Statistic:
-    _require_number(call, what)
+    require_number(call, what)
     x = f"CAST({what.sql} AS DOUBLE)"
     n, mean = call.fold(f"count({x})"), call.fold(f"avg({x})")
     m2 = call.fold(f"regr_sxx({x}, {x})")
@@ -78,7 +78,7 @@ def state_of_one(call: Call, what: Argument) -> Statistic:
 def state_of_pair(call: Call, y: Argument, x: Argument) -> Statistic:
     """Only rows count in which both are not NULL."""
     for each in (y, x):
-        _require_number(call, each)
+        require_number(call, each)
     a, b = f"CAST({x.sql} AS DOUBLE)", f"CAST({y.sql} AS DOUBLE)"
     both = f"{x.sql} IS NOT NULL AND {y.sql} IS NOT NULL"
     parts = {
@@ -94,7 +94,7 @@ def state_of_pair(call: Call, y: Argument, x: Argument) -> Statistic:
     )  # fmt: skip
 
 
-def _require_number(call: Call, what: Argument) -> None:
+def require_number(call: Call, what: Argument) -> None:
     if what.type not in (*INTEGERS, *FLOATS) and not decimal(what.type):
         raise CannotShare(f"{call.name} of {what.type} is not shared")
     if call.is_distinct:
@@ -106,7 +106,7 @@ def one(finish: str) -> Callable[[Call], Lowered]:
 
     def lower(call: Call) -> Lowered:
         state = state_of_one(call, call.arguments[0])
-        return _finished(state, finish)
+        return finished(state, finish)
 
     return lower
 
@@ -115,12 +115,12 @@ def pair(finish: str) -> Callable[[Call], Lowered]:
     """A function of two variables' moments; the first argument is y, as in REGR_*."""
 
     def lower(call: Call) -> Lowered:
-        return _finished(state_of_pair(call, *call.arguments), finish)
+        return finished(state_of_pair(call, *call.arguments), finish)
 
     return lower
 
 
-def _finished(state: Statistic, finish: str) -> Lowered:
+def finished(state: Statistic, finish: str) -> Lowered:
     spark, duck = finish.format(f"`{state.column}`"), finish.format(f'"{state.column}"')
     return Lowered((state,), f"({spark})", f"({duck})", "double")
 

@@ -111,6 +111,25 @@ def sum_(call: Call) -> Lowered:
     return _itself(summed(call, what), _is_safe(what.type))
 
 
+def try_sum(call: Call) -> Lowered:
+    """SUM, and NULL where its answer overflows."""
+    (what,) = call.arguments
+    if call.is_distinct or not (what.type in INTEGERS or what.type in FLOATS):
+        raise CannotShare(f"try_sum of {'DISTINCT ' * call.is_distinct}{what.type} is not shared")
+    found = sum_(call)
+    is_wide = what.type == "bigint"
+    duck = found.duck.replace("CAST(CAST(", "TRY_CAST(CAST(", 1) if is_wide else found.duck
+    spark = found.spark.replace("CAST(CAST(", "try_cast(CAST(", 1) if is_wide else found.spark
+    return replace(found, spark=spark, duck=duck)
+
+
+def try_avg(call: Call) -> Lowered:
+    """AVG of numbers that never overflow as doubles is AVG."""
+    if call.is_distinct or call.arguments[0].type not in (*INTEGERS, *FLOATS):
+        raise CannotShare(f"try_avg of {call.arguments[0].type} is not shared")
+    return avg(call)
+
+
 def _is_safe(type_: str) -> bool:
     """Whether a sum cannot overflow, nor its argument fail to be a number."""
     found = decimal(type_)
@@ -174,12 +193,13 @@ SIMPLE = [
     _distributive("count", count, "COUNT(W)", "SUM(COUNT W)", arity=(1, 9)),
     _distributive("count_if", count_if, "COUNT(W)", "SUM(COUNT W)"),
     _distributive("sum", sum_, "SUM(X)", "SUM(SUM X)"),
+    _distributive("try_sum", try_sum, "SUM(X)", "SUM(SUM X)"),
     *(
         Aggregate(
-            name, Kind.ALGEBRAIC, avg, ("SUM(X)", "COUNT(X)"), "SUM X / COUNT X",
+            name, Kind.ALGEBRAIC, lower, ("SUM(X)", "COUNT(X)"), "SUM X / COUNT X",
             ("SUM(SUM X)", "SUM(COUNT X)"),
         )
-        for name in ("avg", "mean")
+        for name, lower in (("avg", avg), ("mean", avg), ("try_avg", try_avg))
     ),
     _distributive("min", extreme("min"), "MIN(X)", "MIN(MIN X)"),
     _distributive("max", extreme("max"), "MAX(X)", "MAX(MAX X)"),
