@@ -1,75 +1,102 @@
 """Fold: a batch's rows → the partials of every node, in one job.
 
-    rows ──group by (pane, columns)──▶ cells of a node ──roll up──▶ cells of its children
-                                            └──widen──▶ the levels above
+    rows ──group by (pane, columns of each root)──▶ cells
+    cells ──to the root's levels and its children──▶ group by (node, level, pane, columns)──▶ partials
 
-Why: a row is read once, however many queries there are; a roll-up starts from its parent's cells.
-Source: ARGUS Algorithm 1, step 1, and §3.3; Weave Share's sub-aggregation, §3.2.
-Compilers only: DataFrames in, a DataFrame out. The plan's shape depends on the nodes, which are
-few; queries only add constants to the signature (see signature.py).
+Why: a row is read once, however many queries there are. The roots of one set of panes are the
+grouping sets of one aggregation; what rolls up from them, to fewer columns and to wider panes, is a
+second one over cells, which are few.
+Source: ARGUS Algorithm 1, step 1, and §3.3 (vertical expansion); Weave Share's sub-aggregation, §3.2.
+Compilers only: DataFrames in, a DataFrame out. The plan's shape depends on the panes in use; nodes
+are rows of a constant array, and queries only add constants to the signature (see signature.py).
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from weft.logical.statistics import Dimension
+from weft.logical.statistics import Statistic
 from weft.optimizer.nodes import LiveNode, Node
 from weft.spark.rows import TIME
 from weft.spark.signature import with_signature
 
 NODE, LEVEL, PANE, VERSION = "_weft_node", "_weft_level", "_weft_pane", "_weft_version"
+SET, STEP = "_weft_set", "_weft_step"
+HEAVY = ("struct", "array", "map", "binary")  # states that only the nodes that need them shall have
 
 
 def fold(rows: DataFrame, nodes: Sequence[LiveNode], evaluation: int) -> DataFrame | None:
     """The partials that rows add to nodes; None if there is no node.
 
     Every node's parent is among the nodes. The evaluation is the pane of nodes without panes and
-    the version of versioned ones.
+    the version of every partial.
     """
-    cells: dict[int, DataFrame] = {}
-    found = []
-    for live in parents_first(nodes):
-        if live.parent_id is None:
-            cells[live.id] = from_rows(rows, live.node, evaluation)
-        else:
-            cells[live.id] = merged(cells[live.parent_id], live.node, [PANE])
-        found += levels(cells[live.id], live)
+    found = [_fold_family(rows, family, nodes, evaluation) for family in families(nodes)]
     return _union(found, evaluation) if found else None
 
 
-def filled(cells: DataFrame, live: LiveNode, evaluation: int) -> DataFrame:
-    """The partials of one node whose cells are given."""
-    return _union(levels(cells, live), evaluation)
+def families(nodes: Sequence[LiveNode]) -> list[list[LiveNode]]:
+    """Roots that are folded together: of the same panes, those with large states by themselves."""
+    groups: dict[tuple, list[LiveNode]] = defaultdict(list)
+    for live in nodes:
+        if live.parent_id is None:
+            is_heavy = any(s.type.startswith(HEAVY) for s in live.node.statistics)
+            groups[live.node.panes, live.id if is_heavy else None].append(live)
+    return list(groups.values())
 
 
-def _union(found: list[DataFrame], evaluation: int) -> DataFrame:
-    union = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), found)
-    return union.withColumn(VERSION, F.lit(evaluation).cast("bigint"))
+def _fold_family(
+    rows: DataFrame, roots: list[LiveNode], nodes: Sequence[LiveNode], evaluation: int
+) -> DataFrame:
+    columns = list(dict.fromkeys(name for r in roots for name in r.node.column_names()))
+    statistics = {s.column: s for r in roots for s in r.node.statistics}
+    cells = _cells(rows, roots, columns, statistics, evaluation)
+    outputs = [(root, live) for root in roots for live in below(root, nodes)]
+    if len(outputs) == 1 and len(roots[0].node.pyramid) == 1:
+        return _placed(cells, roots[0])
+    wide = cells.withColumn(STEP, F.explode(_steps(outputs, columns)))
+    masked = [F.when(F.col(f"{STEP}.{c}"), F.col(c)).alias(c) for c in columns]
+    wide = wide.select(
+        F.col(f"{STEP}.node").alias(NODE),
+        F.col(f"{STEP}.level").alias(LEVEL),
+        F.expr(f"{PANE} - pmod({PANE}, {STEP}.width)").alias(PANE),
+        *masked,
+        *statistics,
+    )
+    return _merge(wide, [NODE, LEVEL, PANE, *columns], statistics)
 
 
-def parents_first(nodes: Sequence[LiveNode]) -> list[LiveNode]:
-    rest, done, order = list(nodes), {None}, []
-    while rest:
-        ready = [n for n in rest if n.parent_id in done]
-        order += ready
-        done |= {n.id for n in ready}
-        rest = [n for n in rest if n.id not in done]
-    return order
+def _cells(
+    rows: DataFrame,
+    roots: list[LiveNode],
+    columns: list[str],
+    statistics: dict[str, Statistic],
+    evaluation: int,
+) -> DataFrame:
+    """One row for each pane and value of a root's columns, marked with the root's grouping set."""
+    atoms = {atom.column: atom for r in roots for atom in r.node.columns}
+    signature = {atom.column: atom for r in roots for atom in r.node.signature()}
+    rows = with_signature(rows, list(signature.values()))
+    dimensions = {n: F.expr(a.expression) for n, a in atoms.items() if n not in signature}
+    rows = rows.withColumns(dimensions).withColumn(PANE, pane_of(roots[0].node, evaluation))
+    made = [F.expr(s.fold).alias(name) for name, s in statistics.items()]
+    made = made or [F.count(F.lit(1)).alias("_weft_n")]  # groups without statistics
+    if len(roots) == 1:
+        cells = rows.groupBy(PANE, *columns).agg(*made)
+        return cells.withColumn(SET, F.lit(_set_of(roots[0].node, columns)).cast("bigint"))
+    sets = [[PANE, *root.node.column_names()] for root in roots]
+    return rows.groupingSets(sets, PANE, *columns).agg(F.grouping_id().alias(SET), *made)
 
 
-def from_rows(rows: DataFrame, node: Node, evaluation: int) -> DataFrame:
-    atoms = [atom for atom in node.columns if not isinstance(atom, Dimension)]
-    rows = with_signature(rows, atoms)
-    dimensions = [atom for atom in node.columns if isinstance(atom, Dimension)]
-    rows = rows.withColumns({d.column: F.expr(d.expression) for d in dimensions})
-    rows = rows.withColumn(PANE, pane_of(node, evaluation))
-    grouped = rows.groupBy(PANE, *node.column_names())
-    return _aggregate(grouped, {s.column: s.fold for s in node.statistics})
+def _set_of(node: Node, columns: list[str]) -> int:
+    """Spark's grouping_id of a root: a bit for each column that it does not group by."""
+    bits = ["0" if name in node.column_names() else "1" for name in columns]
+    return int("0" + "".join(bits), 2)
 
 
 def pane_of(node: Node, evaluation: int) -> F.Column:
@@ -81,27 +108,66 @@ def pane_of(node: Node, evaluation: int) -> F.Column:
     )  # rounds down before 1970 too
 
 
+def below(root: LiveNode, nodes: Sequence[LiveNode]) -> list[LiveNode]:
+    """A root and everything that is computed from it."""
+    found = [root]
+    for live in found:
+        found += [n for n in nodes if n.parent_id == live.id]
+    return found
+
+
+def _steps(outputs: list[tuple[LiveNode, LiveNode]], columns: list[str]) -> F.Column:
+    """For each grouping set, an array of what its cells contribute to: node, level, columns kept."""
+    by_set: dict[int, list[F.Column]] = defaultdict(list)
+    for root, live in outputs:
+        for level, width in enumerate(live.node.pyramid):
+            kept = live.node.column_names()
+            step = F.struct(
+                F.lit(live.id).cast("bigint").alias("node"),
+                F.lit(level).alias("level"),
+                F.lit(width).cast("bigint").alias("width"),
+                *[F.lit(name in kept).alias(name) for name in columns],
+            )
+            by_set[_set_of(root.node, columns)].append(step)
+    choice = None
+    for number, steps in by_set.items():
+        test, array = F.col(SET) == number, F.array(*steps)
+        choice = F.when(test, array) if choice is None else choice.when(test, array)
+    return choice
+
+
 def merged(cells: DataFrame, node: Node, keys: list[str]) -> DataFrame:
     """Cells merged by the node's columns and some keys."""
-    grouped = cells.groupBy(*keys, *node.column_names())
-    return _aggregate(grouped, {s.column: s.merged() for s in node.statistics})
+    statistics = {s.column: s for s in node.statistics}
+    return _merge(cells, [*keys, *node.column_names()], statistics)
 
 
-def _aggregate(grouped, made: dict[str, str]) -> DataFrame:
-    if not made:  # groups without statistics: SELECT k … GROUP BY k
+def _merge(cells: DataFrame, keys: list[str], statistics: dict[str, Statistic]) -> DataFrame:
+    grouped = cells.groupBy(*keys)
+    if not statistics:
         return grouped.agg(F.count(F.lit(1)).alias("_weft_n")).drop("_weft_n")
-    return grouped.agg(*[F.expr(sql).alias(name) for name, sql in made.items()])
+    return grouped.agg(*[F.expr(s.merged()).alias(name) for name, s in statistics.items()])
 
 
-def levels(cells: DataFrame, live: LiveNode) -> list[DataFrame]:
-    """The cells as partials of level 0, and merged to the levels above."""
-    node = live.node
-    found = [cells.withColumn(LEVEL, F.lit(0))]
-    above = [(i, width) for i, width in enumerate(node.pyramid) if i > 0]
+def _placed(cells: DataFrame, live: LiveNode) -> DataFrame:
+    """Cells as partials of level 0 of a node."""
+    node = F.lit(live.id).cast("bigint")
+    return cells.drop(SET, "_weft_n").withColumn(NODE, node).withColumn(LEVEL, F.lit(0))
+
+
+def filled(cells: DataFrame, live: LiveNode, evaluation: int) -> DataFrame:
+    """The partials of one node whose cells are given."""
+    found = [_placed(cells, live)]
+    above = [(i, width) for i, width in enumerate(live.node.pyramid) if i > 0]
     if above:
         steps = F.array(*[F.struct(F.lit(i).alias("i"), F.lit(w).alias("w")) for i, w in above])
-        wide = cells.withColumn("_weft_step", F.explode(steps))
-        wide = wide.withColumn(LEVEL, F.col("_weft_step.i"))
-        wide = wide.withColumn(PANE, F.expr(f"{PANE} - pmod({PANE}, _weft_step.w)"))
-        found.append(merged(wide, node, [LEVEL, PANE]))
-    return [part.withColumn(NODE, F.lit(live.id).cast("bigint")) for part in found]
+        wide = cells.withColumn(STEP, F.explode(steps)).withColumn(LEVEL, F.col(f"{STEP}.i"))
+        wide = wide.withColumn(PANE, F.expr(f"{PANE} - pmod({PANE}, {STEP}.w)"))
+        higher = merged(wide, live.node, [LEVEL, PANE])
+        found.append(higher.withColumn(NODE, F.lit(live.id).cast("bigint")))
+    return _union(found, evaluation)
+
+
+def _union(found: list[DataFrame], evaluation: int) -> DataFrame:
+    union = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), found)
+    return union.withColumn(VERSION, F.lit(evaluation).cast("bigint"))
