@@ -32,7 +32,8 @@ def run(words: list[str]) -> dict:
     figures["targets"] = [target.to_json() for target in verdicts]
     write_json(arguments.json, figures)
     draw(console, figures)
-    draw_targets(console, verdicts)
+    if verdicts:
+        draw_targets(console, verdicts)
     return figures
 
 

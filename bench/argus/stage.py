@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -43,14 +44,13 @@ class Stage:
         self._folder = folder
         self._anchor = weft.connect(folder / "anchor")
         self.spark = self._anchor.spark
-        self._made = 0
+        self._numbers = itertools.count()
 
     def close(self) -> None:
         self._anchor.close()
 
     def fresh(self, name: str) -> Path:
-        self._made += 1
-        return self._folder / f"{name}-{self._made}"
+        return self._folder / f"{name}-{next(self._numbers)}"  # safe with several threads
 
     @contextmanager
     def standing(self, stream: Stream, queries: list[str]) -> Iterator[Standing]:
@@ -73,6 +73,18 @@ class Stage:
         path = self.fresh("rows").with_suffix(".parquet")
         pq.write_table(table, path)
         return str(path)
+
+
+def beside_idle(
+    stage: Stage, stream: Stream, queries: list[str], size: int, repeat: int, look=None
+) -> tuple[float, float, dict]:
+    """The median times of an increment with these queries and with none, which take turns, so that
+    one can be told from the other however the machine drifts; and what `look` found at the end."""
+    with stage.standing(stream, queries) as busy, stage.standing(stream, []) as idle:
+        rounds = [(busy.increment(size), idle.increment(size)) for _ in range(repeat + 1)]
+        found = look(busy) if look else {}
+    seconds, floors = zip(*rounds[1:], strict=True)  # the first warms up
+    return statistics.median(seconds), statistics.median(floors), found
 
 
 def registration(queries: list[str]) -> str:
@@ -101,11 +113,6 @@ class Standing:
         assert (done.rows, done.late, done.rejected) == (size, 0, 0), done
         self.at += size
         return taken
-
-    def increments(self, size: int, repeat: int) -> float:
-        """The median of several, after one that warms up."""
-        self.increment(size)
-        return statistics.median(self.increment(size) for _ in range(repeat))
 
     def strategy(self, i: int) -> str:
         return json.loads(self.db.query(f"q{i}").explain(format="json"))["strategy"]

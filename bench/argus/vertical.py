@@ -7,43 +7,39 @@ share a batch's fixed cost. IBT is the time of the increment, ITT that of one of
 Two queries in one batch also gain because they overlap on the cores, derived or not. So the same
 is measured with C, which cannot be derived from A, in B's place: only what B gains beyond C is
 vertical expansion.
+
+All warehouses are open at once and take turns, increment by increment: machines and compilers
+drift, and a difference of times that were taken minutes apart means nothing.
 """
 
 from __future__ import annotations
 
+import random
 import statistics
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 
 from bench.argus.options import Sizes
-from bench.argus.queries import CONTROL, PAIRS
+from bench.argus.queries import CONTROL, PAIRS, SEED
 from bench.argus.stage import Stage, Stream, over
 
 Tell = Callable[[str], None]
-Times = dict[int, float]  # by the size of the increment
+Round = dict[str, float]  # seconds of one increment in each warehouse
 
 
 def measure(stage: Stage, stream: Stream, sizes: Sizes, tell: Tell) -> list[dict]:
-    def timed(what: str, *queries: str) -> tuple[Times, list[str]]:
-        tell(f"vertical: {what}")
-        return over_increments(stage, stream, list(queries), sizes)
-
-    floor, _ = timed("no query")
-    of_c, _ = timed("C", CONTROL)
     found = []
     for name, (a, b) in PAIRS.items():
-        of_a, _ = timed(f"A of {name}", a)
-        of_b, _ = timed(f"B of {name}", b)
-        with_b, strategies = timed(f"A and B of {name}", a, b)
-        with_c, _ = timed(f"A and C of {name}", a, CONTROL)
+        casts = {"none": [], "a": [a], "b": [b], "c": [CONTROL], "ab": [a, b], "ac": [a, CONTROL]}
+        rounds, strategies = take_turns(stage, stream, casts, sizes, partial(tell, name))
         groups = {"a": a, "b": b, "c": CONTROL}
         found.append(
             {
                 "pair": name,
                 **{f"groups_{key}": groups_of(stream, sql) for key, sql in groups.items()},
                 "strategies": strategies,
-                "points": [
-                    point(n, floor, of_a, of_b, of_c, with_b, with_c) for n in sizes.increments
-                ],
+                "points": [point(size, rounds[size]) for size in sizes.increments],
             }
         )
     return found
@@ -54,38 +50,42 @@ def groups_of(stream: Stream, sql: str) -> int:
     return duck.execute(f"SELECT count(*) FROM ({sql})").fetchone()[0]
 
 
-def point(
-    size: int, floor: Times, of_a: Times, of_b: Times, of_c: Times, with_b: Times, with_c: Times
-) -> dict:
-    without = of_a[size] + of_b[size] - floor[size]
-    without_c = of_a[size] + of_c[size] - floor[size]
+def take_turns(
+    stage: Stage, stream: Stream, casts: dict[str, list[str]], sizes: Sizes, tell
+) -> tuple[dict[int, list[Round]], list[str]]:
+    """Rounds of each size, in each of which every warehouse has its turn, in a changing order."""
+    dice = random.Random(SEED)
+    rounds: dict[int, list[Round]] = {size: [] for size in sizes.increments}
+    with ExitStack() as stack:
+        open_ones = {}
+        for name, queries in casts.items():
+            tell()
+            open_ones[name] = stack.enter_context(stage.standing(stream, queries))
+            open_ones[name].increment(max(1, sizes.increments[-1] // 10))  # warms up
+        for size in [size for _ in range(sizes.repeat) for size in sizes.increments]:
+            tell()
+            order = dice.sample(list(open_ones), len(open_ones))
+            rounds[size].append({name: open_ones[name].increment(size) for name in order})
+        for name, queries in casts.items():
+            open_ones[name].check(list(range(len(queries))))
+        strategies = [open_ones["ab"].strategy(i) for i in range(2)]
+    return rounds, strategies
+
+
+def point(size: int, rounds: list[Round]) -> dict:
+    """Medians over the rounds; what is added, subtracted or divided comes from one round."""
+    seconds = {name: statistics.median(r[name] for r in rounds) for name in rounds[0]}
+    without = statistics.median(r["a"] + r["b"] - r["none"] for r in rounds)
+    gains = [(r["a"] + r["b"] - r["none"]) / r["ab"] for r in rounds]
+    controls = [(r["a"] + r["c"] - r["none"]) / r["ac"] for r in rounds]
     return {
         "increment": size,
-        "with_seconds": round(with_b[size], 4),
+        "with_seconds": round(seconds["ab"], 4),
         "without_seconds": round(without, 4),
-        "gain": round(without / with_b[size], 3),
-        "control_gain": round(without_c / with_c[size], 3),
-        "a_seconds": round(of_a[size], 4),
-        "b_seconds": round(of_b[size], 4),
-        "c_seconds": round(of_c[size], 4),
-        "a_and_c_seconds": round(with_c[size], 4),
-        "floor_seconds": round(floor[size], 4),
-        "with_row_ms": round(with_b[size] / size * 1000, 4),
+        "gain": round(statistics.median(gains), 3),
+        "control_gain": round(statistics.median(controls), 3),
+        "floor_seconds": round(seconds["none"], 4),
+        "seconds": {name: round(value, 4) for name, value in seconds.items()},
+        "with_row_ms": round(seconds["ab"] / size * 1000, 4),
         "without_row_ms": round(without / size * 1000, 4),
     }
-
-
-def over_increments(
-    stage: Stage, stream: Stream, queries: list[str], sizes: Sizes
-) -> tuple[Times, list[str]]:
-    """The median time of an increment of each size. The sizes take turns, so that what drifts
-    drifts for all of them alike."""
-    with stage.standing(stream, queries) as standing:
-        standing.increment(max(1, sizes.increments[-1] // 10))  # warms up
-        taken: dict[int, list[float]] = {size: [] for size in sizes.increments}
-        for _ in range(sizes.repeat):
-            for size in sizes.increments:
-                taken[size].append(standing.increment(size))
-        standing.check(list(range(len(queries))))
-        strategies = [standing.strategy(i) for i in range(len(queries))]
-    return {size: statistics.median(times) for size, times in taken.items()}, strategies
