@@ -33,11 +33,13 @@ from weft.optimizer.network import Network, load_network
 from weft.plan.recompute import RecomputePlan, follows_table
 from weft.spark.answers import Outcome, evaluate
 from weft.spark.eager import assemble_due
-from weft.spark.ingest import Ingested, ingest
-from weft.spark.shared import Advance, fold_batch
+from weft.spark.ingest import Ingested, classify, ingest, rows_only
+from weft.spark.shared import Advance, fold_batch, fold_paned
 from weft.spark.sharing import Draft, Registration
 from weft.spark.world import QueryState, StreamState, World, load_shared, load_world
 from weft.storage.crash import crash_point
+
+REREADABLE = ("push", "files")  # sources that give the same rows again at no great cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ class Batches:
         elif batch_id <= record.batch_id:
             return None
         crash_point("batch.start")
-        brought = ingest(frame, record, tick, now_micros(), self._root, batch_id)
+        brought, early = self._store(frame, record, tick, batch_id)
         crash_point("batch.rows-written")
         clock, largest = next_clock(record, brought)
         state.clock, state.first_new = clock, brought.min_time()
@@ -113,7 +115,7 @@ class Batches:
         advance = Advance(
             record.clock, clock, record.evaluation + 1, tick, tuple(brought.of("rows"))
         )
-        partials = self._fold(world, state, advance)
+        partials = self._fold(world, state, advance, early)
         crash_point("batch.partials-written")
         outcomes = self._evaluate(world, affected(world, {record.name.lower()}), tick)
         crash_point("batch.results-written")
@@ -214,11 +216,32 @@ class Batches:
         with self._catalog.write() as change:
             return [change.reserve_node_id() for _ in range(count)]
 
-    def _fold(self, world: World, state: StreamState, advance: Advance) -> list[Segment]:
+    def _store(
+        self, frame: DataFrame, record: StreamRecord, tick: int, batch_id: int
+    ) -> tuple[Ingested, list[Segment] | None]:
+        """Write a batch's rows and, where its source can be read twice, fold them meanwhile."""
+        classified = classify(frame, record, tick, now_micros())
+        nodes = [n for n in self.network(record.id).folding() if n.node.panes is not None]
+        if not nodes or record.definition.source not in REREADABLE:
+            return ingest(classified, record, tick, self._root, batch_id), None
+        with ThreadPoolExecutor(1, thread_name_prefix="weft-fold") as pool:
+            folding = pool.submit(
+                fold_paned, rows_only(classified), self._root, record.id, nodes,
+                record.evaluation + 1, tick,
+            )  # fmt: skip
+            brought = ingest(classified, record, tick, self._root, batch_id)
+            return brought, folding.result()
+
+    def _fold(
+        self, world: World, state: StreamState, advance: Advance, early: list[Segment] | None = None
+    ) -> list[Segment]:
         """Fold a batch into the stream's nodes, and merge the windows that somebody waits for."""
         network = self.network(state.record.id)
         nodes = network.folding()
+        if early is not None:
+            nodes = [n for n in nodes if n.node.panes is None]
         found = fold_batch(self.spark, world, state, nodes, advance) if nodes else []
+        found += early or []
         if network.eager():
             self._load_partials(world, network)
         for segment in found:  # queries that read shared ones see this batch too

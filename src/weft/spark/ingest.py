@@ -43,11 +43,10 @@ class Ingested:
 
 
 def ingest(
-    frame: DataFrame, record: StreamRecord, tick: int, arrived: int, root: Path, batch_id: int
+    classified: DataFrame, record: StreamRecord, tick: int, root: Path, batch_id: int
 ) -> Ingested:
     """Write a batch; no catalog is touched."""
     folder = root / "streams" / str(record.id) / f"{tick:019d}-{batch_id}-{uuid.uuid4().hex[:8]}"
-    classified = classify(frame, record, tick, arrived)
     ordered = classified.sortWithinPartitions(PART, DAY, TIME)
     ordered.write.partitionBy(PART, DAY).option("compression", "zstd").parquet(folder.as_uri())
     found, ticks = [], [-1]
@@ -78,6 +77,11 @@ def classify(frame: DataFrame, record: StreamRecord, tick: int, arrived: int) ->
     return frame.withColumn(
         DAY, F.date_format(F.coalesce(F.col(TIME), F.col(ARRIVED)), "yyyy-MM-dd")
     )
+
+
+def rows_only(classified: DataFrame) -> DataFrame:
+    """The rows that count: neither late nor rejected."""
+    return classified.where(F.col(PART) == "rows")
 
 
 def _reason(record: StreamRecord) -> F.Column:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -53,6 +54,19 @@ def fold_batch(
     if reached is not None:
         parts.append(fold(reached, totals, advance.evaluation))
     return _write(parts, world, state, advance)
+
+
+def fold_paned(
+    rows: DataFrame,
+    root: Path,
+    stream_id: int,
+    nodes: Sequence[LiveNode],
+    evaluation: int,
+    tick: int,
+) -> list[Segment]:
+    """The partials of paned nodes straight from a batch's rows, while the rows are being stored."""
+    partials = fold(rows, nodes, evaluation)
+    return write_partials(partials, root, stream_id, tick, evaluation)
 
 
 def reached_rows(
