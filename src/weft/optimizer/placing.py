@@ -123,9 +123,13 @@ def _matched(network: Network, planned: Sequence[PlannedNode], placement: Placem
 
 
 def _wider(network: Network, node: Node, parent: int | None) -> LiveNode | None:
-    """A live node with the same columns that has more statistics or levels than are needed."""
+    """A live node with the same columns and parent that has more statistics or levels than needed.
+
+    With another parent it would go on deriving from one that may fold no more.
+    """
     for live in network.folding():
         same = live.node.panes == node.panes and live.node.columns == node.columns
+        same = same and live.parent_id == parent
         if same and live.node.is_versioned == node.is_versioned and live.born_tick == 0:
             has_all = set(node.statistics) <= set(live.node.statistics)
             if has_all and len(live.node.pyramid) >= len(node.pyramid):
