@@ -75,7 +75,7 @@ def test_tables_are_drawn(warehouse: Path) -> None:
 
 
 def test_explain_and_top(warehouse: Path) -> None:
-    assert "all due windows in one pass" in command("explain", "hot", warehouse=warehouse).stdout
+    assert "shared, lazy" in command("explain", "hot", warehouse=warehouse).stdout
     assert (
         json.loads(command("explain", "hot", "--format", "json", warehouse=warehouse).stdout)[
             "name"

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from weft.catalog.records import QueryRecord, StreamRecord, TableRecord
 from weft.catalog.view import View
+from weft.delivery.explain_drawn import (
+    label,
+    shared_lines,
+    shared_mermaid,
+    would_lines,
+    would_mermaid,
+)
+from weft.delivery.explain_shared import SharedExplained, explain_shared, stream_of
+from weft.delivery.explain_would import WouldShare, explain_would
 from weft.engine import Engine
 from weft.errors import SqlError
+from weft.logical.aggregates import CannotShare
 from weft.logical.relations import Emit, Kind
 from weft.plan.patterns import Pattern, pattern_of
 from weft.plan.recompute import PlannedSource, RecomputePlan, Shape
@@ -40,21 +50,45 @@ class Explanation:
     keeps: str
     sources: list[SourceExplained]
     evaluations: int
-    rows_out: int
-    last_ms: int
+    rows_out: int | None  # None: nobody counts; answers of shared queries are made when read
+    last_ms: int | None
     at_any_instant: str | None  # who computes results(at=...) between evaluations
     sql: str
+    not_shared: str | None = None  # why its aggregation is not shared
+    shared: SharedExplained | None = None
+    would: WouldShare | None = None  # a select that is not registered: what would be shared
+
+
+SHARED_WHY = (
+    "rows are folded once for all queries that share, and the answer is merged from partials"
+)
 
 
 def explain_query(engine: Engine, view: View, record: QueryRecord) -> Explanation:
     plan = engine.plan_of(view, record)
     emits = "changes" if record.is_per_window and not record.is_append_only else None
-    return _explain(view, record.name, plan, emits, record)
+    found = _explain(view, record.name, plan, emits, record)
+    if record.class_id is None:
+        return replace(found, not_shared=record.strategy.partition("not shared: ")[2] or None)
+    shared = explain_shared(view, record)
+    return replace(
+        found, strategy=f"shared, {shared.answers}", why=SHARED_WHY, shared=shared,
+        keeps="partials of its nodes", evaluations=stream_of(view, record).evaluation,
+        rows_out=None, last_ms=None, sql=shared.finish,
+    )  # fmt: skip
 
 
 def explain_select(engine: Engine, view: View, select: Select, emit: Emit | None) -> Explanation:
     plan = engine.plan_select(view, select, emit)
-    return _explain(view, None, plan, "changes" if emit is Emit.CHANGES else None, None)
+    found = _explain(view, None, plan, "changes" if emit is Emit.CHANGES else None, None)
+    try:
+        would = explain_would(engine, view, plan, select.text, emit is Emit.CHANGES)
+    except CannotShare as reason:
+        return replace(found, not_shared=str(reason))
+    return replace(
+        found, strategy="shared", why=SHARED_WHY, would=would, keeps="partials of its nodes",
+        sql=would.finish,
+    )  # fmt: skip
 
 
 def _explain(
@@ -152,42 +186,62 @@ def _text(found: Explanation) -> str:
         f"query      {found.name or '(not registered)'}",
         f"strategy   {found.strategy}",
         f"why        {found.why}",
+    ]
+    if found.not_shared:
+        lines.append(f"not shared {found.not_shared}")
+    lines += [
         f"emits      {found.emits}",
         f"pattern    {found.pattern}: {found.pattern_why}",
         f"needs      {found.keeps}",
     ]
     for source in found.sources:
-        lines.append(f"reads      {source.kind} {source.name}, {source.window}, {source.reading}")
-        shared = (
-            f", also read by {len(source.also_read_by)} other queries"
-            if source.also_read_by
-            else ""
-        )
-        lines.append(f"           {source.rows:,} rows in {source.segments} segments{shared}")
+        lines += _source_lines(source)
     if found.name:
-        lines.append(
-            f"so far     {found.evaluations} evaluations, {found.rows_out:,} rows out, the last took {found.last_ms} ms"
-        )
+        lines.append(f"so far     {_so_far(found)}")
     if found.at_any_instant:
         lines.append(f"at=        {found.at_any_instant}")
-    lines.append(f"runs       {found.sql}")
-    return "\n".join(lines)
+    return "\n".join(lines + _runs(found))
+
+
+def _source_lines(source: SourceExplained) -> list[str]:
+    others = len(source.also_read_by)
+    shared = f", also read by {others} other queries" if others else ""
+    return [
+        f"reads      {source.kind} {source.name}, {source.window}, {source.reading}",
+        f"           {source.rows:,} rows in {source.segments} segments{shared}",
+    ]
+
+
+def _so_far(found: Explanation) -> str:
+    if found.rows_out is None:
+        return f"{found.evaluations} evaluations of the stream"
+    rows = f"{found.evaluations} evaluations, {found.rows_out:,} rows out"
+    return f"{rows}, the last took {found.last_ms} ms"
+
+
+def _runs(found: Explanation) -> list[str]:
+    if found.shared is not None:
+        return shared_lines(found.shared)
+    return would_lines(found.would) if found.would else [f"runs       {found.sql}"]
 
 
 def _mermaid(found: Explanation) -> str:
+    source = found.sources[0] if found.sources else None
+    if found.shared is not None:
+        return shared_mermaid(found.shared, _box(source), found.name, found.emits)
+    if found.would is not None:
+        return would_mermaid(found.would, _box(source), found.emits)
     lines = ["flowchart TD"]
     for index, source in enumerate(found.sources):
-        label = (
-            f"{source.kind} {source.name}<br/>{source.rows:,} rows in {source.segments} segments"
-        )
-        lines.append(f'  s{index}[("{_escape(label)}")] -->|"{_escape(source.window)}"| q')
-    title = found.name or "query"
-    lines.append(
-        f'  q["{_escape(found.strategy)}<br/>{found.evaluations} evaluations"] -->|"{_escape(found.pattern)}"| a'
-    )
-    lines.append(f'  a(["{_escape(title)}<br/>{_escape(found.emits)}"])')
+        lines.append(f'  s{index}[("{_box(source)}")] -->|"{label(source.window)}"| q')
+    why = f"not shared: {found.not_shared}" if found.not_shared else ""
+    box = label(found.strategy, why, f"{found.evaluations} evaluations")
+    lines.append(f'  q["{box}"] -->|"{label(found.pattern)}"| a')
+    lines.append(f'  a(["{label(found.name or "query", found.emits)}"])')
     return "\n".join(lines)
 
 
-def _escape(text: str) -> str:
-    return text.replace('"', "&quot;")
+def _box(source: SourceExplained) -> str:
+    return label(
+        f"{source.kind} {source.name}", f"{source.rows:,} rows in {source.segments} segments"
+    )

@@ -9,6 +9,7 @@ from typing import Any
 from weft.catalog.records import QueryRecord, StreamRecord, TableRecord, to_instant
 from weft.catalog.rules import unknown
 from weft.delivery.explain import explain_query, explain_select, render
+from weft.delivery.status import query_statuses
 from weft.engine import Engine
 from weft.errors import SqlError, TypeProblem
 from weft.logical.relations import Column, TableDefinition
@@ -187,18 +188,19 @@ def _show_queries(view) -> Any:
         ("name", "STRING"), ("strategy", "STRING"), ("clock", "TIMESTAMP"), ("evaluations", "BIGINT"),
         ("rows_out", "BIGINT"), ("last_ms", "BIGINT"), ("error", "STRING"), ("statement", "STRING"),
     ]  # fmt: skip
+    texts = {q.name: q.statement for q in view.queries()}
     rows = [
         (
             q.name,
             q.strategy,
-            to_instant(q.clock),
-            q.evaluation,
+            q.clock,
+            q.evaluations,
             q.rows_out,
             q.last_ms,
             q.error,
-            q.statement,
+            texts[q.name],
         )
-        for q in view.queries()
+        for q in query_statuses(view)
     ]
     return _table_of(columns, rows)
 

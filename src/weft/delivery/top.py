@@ -54,7 +54,9 @@ class Look:
             return None
         then = {q.name: q.rows_out for q in self.before.status.queries}.get(query.name)
         seconds = (self.now - self.before.now).total_seconds()
-        return None if then is None or seconds <= 0 else max(0, query.rows_out - then) / seconds
+        if then is None or query.rows_out is None or seconds <= 0:
+            return None
+        return max(0, query.rows_out - then) / seconds
 
 
 def show_once(db: Database, console: Console, place: str) -> None:
@@ -127,7 +129,7 @@ def _queries(look: Look, is_narrow: bool, room: int | None) -> Group:
             "queries": Text(printable(q.name), style="red" if q.error else ""),
             "strategy": Text(_strategy(q, is_narrow)),
             "window": Text(_text(q.window)),
-            "rows": f"{q.rows_out:,}",
+            "rows": "-" if q.rows_out is None else f"{q.rows_out:,}",
             "rows/s": _rate(look.query_rate(q)),
             "evals": f"{q.evaluations:,}",
             "ms": "-" if q.last_ms is None else f"{q.last_ms:,.0f}",

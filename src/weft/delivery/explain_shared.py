@@ -1,0 +1,265 @@
+"""EXPLAIN of a shared query: its class, the nodes on its way, and who else uses each of them.
+
+Everything is read from the catalog (ARGUS §3.1: the system catalog records the topology); only how
+many partials cover a window is computed, by the same cover that reading uses.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import numpy as np
+
+from weft.catalog.records import QueryRecord, StreamRecord, to_instant
+from weft.catalog.view import View
+from weft.logical.panes import Panes, Windows, cover, longest, windows_between
+from weft.logical.statistics import Dimension
+from weft.logical.windows import Cumulating, Hopping, duration, instant, microseconds
+from weft.optimizer.network import Network, finish_of, load_network
+from weft.optimizer.nodes import AggregateClass, Atom, LiveClass, LiveNode, Node, Route
+from weft.optimizer.predicates import Ranking
+
+LOOKED_AT = 64  # newest windows whose covers are counted
+BEGINNING = -(2**62)  # eager since ever
+TIME_TEST = re.compile(r"unix_micros\(`?_weft_time`?\) (>=|<) (\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnExplained:
+    name: str  # in the partials
+    kind: str  # dimension, ranking or bit
+    expression: str
+    constants: int | None = None  # of a ranking: how many it is compared with
+
+    def __str__(self) -> str:
+        if self.kind == "ranking":
+            return f"rank of {self.expression} among {counted(self.constants, 'constant')}"
+        return f"whether {self.expression}" if self.kind == "bit" else self.expression
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticExplained:
+    name: str
+    statistic: str
+    type: str
+    queries: list[str]  # that use it, here or in a node below
+
+
+@dataclass(frozen=True, slots=True)
+class NodeExplained:
+    id: int
+    parent: int | None  # None: computed from the rows
+    columns: list[ColumnExplained]
+    panes: str
+    levels: list[str]
+    statistics: list[StatisticExplained]
+    classes: list[int]  # that read it
+    queries: list[str]  # of those classes
+    below: list[int]  # nodes computed from it
+    is_folding: bool
+    rows_in: int  # of the last batch, and the partials that they became
+    partials_out: int
+    rows: int  # in state
+    segments: int
+
+
+@dataclass(frozen=True, slots=True)
+class RouteExplained:
+    node: int
+    from_tick: int
+    to_tick: int | None
+    test: str  # on the node's signature columns
+    most: int | None  # partials that cover one window: at most, and typically
+    typical: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedExplained:
+    answers: str  # lazy or eager
+    answers_why: str
+    class_id: int
+    window: str
+    predicate: str
+    dimensions: list[str]
+    with_queries: list[str]  # the others in the class
+    routes: list[RouteExplained]
+    nodes: list[NodeExplained]  # on its routes and above them, parents first
+    tree: str
+    finish: str
+
+
+@dataclass(slots=True)
+class Users:
+    """Who uses what of a stream's network."""
+
+    network: Network
+    names: dict[int, list[str]] = field(default_factory=dict)  # class → its queries
+    statistics: dict[str, set[str]] = field(default_factory=dict)  # query → columns
+
+    def reading(self, node_id: int) -> list[LiveClass]:
+        classes = self.network.classes.values()
+        return [c for c in classes if any(r.node_id == node_id for r in c.routes)]
+
+    def queries(self, node_id: int) -> list[str]:
+        return [name for found in self.reading(node_id) for name in self.names.get(found.id, ())]
+
+    def below(self, node_id: int) -> list[int]:
+        return [n.id for n in self.network.nodes.values() if n.parent_id == node_id]
+
+    def of_statistic(self, node_id: int, column: str) -> list[str]:
+        """The queries that use a statistic of a node, directly or through nodes below it."""
+        found = [name for name in self.queries(node_id) if column in self.statistics[name]]
+        for child in self.below(node_id):
+            found += self.of_statistic(child, column)
+        return list(dict.fromkeys(found))
+
+
+def explain_shared(view: View, record: QueryRecord) -> SharedExplained:
+    """What the catalog knows of a registered query that shares."""
+    stream = stream_of(view, record)
+    users = load_users(view, stream.id)
+    found = next(c for c in users.network.classes.values() if c.id == record.class_id)
+    chain = _with_parents(users.network, [r.node_id for r in found.routes])
+    answers, why = answers_of(found.value, found.eager_from)
+    return SharedExplained(
+        answers, why, found.id, window_text(found.value), readable(found.value.predicate.text),
+        [d.key for d in found.value.dimensions],
+        [name for name in users.names[found.id] if name != record.name],
+        [_route(users.network, found.value, route, stream.clock) for route in found.routes],
+        [_node(view, users, live) for live in chain],
+        _tree(stream.name, users.network, found, record.name),
+        finish_of(record.shared).duck,
+    )  # fmt: skip
+
+
+def stream_of(view: View, record: QueryRecord) -> StreamRecord:
+    """The stream of a shared query."""
+    return next(s for s in view.streams() if s.owner == record.reads[0])
+
+
+def load_users(view: View, stream_id: int) -> Users:
+    users = Users(load_network(view, stream_id))
+    classes = {c.id for c in users.network.classes.values()}
+    for query in view.queries(is_shared=True):
+        if query.class_id in classes:
+            users.names.setdefault(query.class_id, []).append(query.name)
+            columns = {s.column for s in finish_of(query.shared).statistics}
+            users.statistics[query.name] = columns
+    return users
+
+
+def answers_of(value: AggregateClass, eager_from: int | None) -> tuple[str, str]:
+    if eager_from is None:
+        what = "each window" if value.window is not None else "the answer"
+        return "lazy", f"{what} is merged from partials when it is read"
+    if eager_from == BEGINNING:
+        return "eager", "every window is merged when it falls due"
+    since = instant(to_instant(eager_from))
+    return "eager", f"windows that end after {since} are merged when they fall due"
+
+
+def window_text(value: AggregateClass) -> str:
+    return "whole stream" if value.window is None else str(value.window)
+
+
+def readable(text: str) -> str:
+    """A predicate with its tests on event time as instants."""
+
+    def rule(found: re.Match) -> str:
+        return f"event time {found[1]} {instant(to_instant(int(found[2])))}"
+
+    return TIME_TEST.sub(rule, text)
+
+
+def columns_of(atoms: tuple[Atom, ...]) -> list[ColumnExplained]:
+    return [_column(atom) for atom in atoms]
+
+
+def _column(atom: Atom) -> ColumnExplained:
+    if isinstance(atom, Ranking):
+        return ColumnExplained(atom.column, "ranking", readable(atom.expression), len(atom.cuts))
+    kind = "dimension" if isinstance(atom, Dimension) else "bit"
+    return ColumnExplained(atom.column, kind, atom.key)
+
+
+def panes_text(node: Node) -> str:
+    if node.panes is None:
+        return "totals, a partial for each evaluation"
+    shift = f", offset {_micros(node.panes.offset)}" if node.panes.offset else ""
+    versioned = ", by evaluation" if node.is_versioned else ""
+    return f"panes of {_micros(node.panes.width)}{shift}{versioned}"
+
+
+def levels_of(node: Node) -> list[str]:
+    """The widths of the pyramid's levels."""
+    return [] if node.panes is None else [_micros(node.panes.width * w) for w in node.pyramid]
+
+
+def _micros(value: int) -> str:
+    return duration(timedelta(microseconds=value))
+
+
+def covers(
+    window: Hopping | Cumulating | None, panes: Panes | None, pyramid: tuple[int, ...], clock: int
+) -> tuple[int | None, int | None]:
+    """How many partials cover one of the newest windows: at most, and typically (the median)."""
+    if window is None or panes is None:
+        return None, None
+    found = newest_windows(window, clock)
+    counts = np.bincount(cover(found, panes, pyramid).window, minlength=len(found))
+    return int(counts.max()), int(np.median(counts))
+
+
+def newest_windows(window: Hopping | Cumulating, clock: int) -> Windows:
+    """The last windows that ended by an instant."""
+    step = microseconds(window.step if isinstance(window, Cumulating) else window.slide)
+    after = clock - LOOKED_AT * step
+    return windows_between(window, after, clock, after - longest(window), clock)
+
+
+def _route(
+    network: Network, value: AggregateClass, route: Route, clock: int | None
+) -> RouteExplained:
+    node = network.nodes[route.node_id].node
+    most, typical = covers(value.window, node.panes, node.pyramid, clock or 0)
+    test = route.condition.sql
+    return RouteExplained(route.node_id, route.from_tick, route.to_tick, test, most, typical)
+
+
+def _with_parents(network: Network, node_ids: list[int]) -> list[LiveNode]:
+    """Nodes and what they are computed from, parents first."""
+    found: dict[int, LiveNode] = {}
+    for node_id in node_ids:
+        chain = []
+        while node_id is not None and node_id in network.nodes:
+            chain.append(network.nodes[node_id])
+            node_id = network.nodes[node_id].parent_id
+        found |= {live.id: live for live in reversed(chain)}
+    return list(found.values())
+
+
+def _node(view: View, users: Users, live: LiveNode) -> NodeExplained:
+    segments = view.segments(live.owner, "partials", "totals")
+    statistics = [
+        StatisticExplained(s.column, s.key, s.type, users.of_statistic(live.id, s.column))
+        for s in live.node.statistics
+    ]
+    return NodeExplained(
+        live.id, live.parent_id, columns_of(live.node.columns), panes_text(live.node),
+        levels_of(live.node), statistics, [c.id for c in users.reading(live.id)],
+        users.queries(live.id), users.below(live.id), live.retired_tick is None,
+        live.rows_in, live.cells, sum(s.rows for s in segments), len(segments),
+    )  # fmt: skip
+
+
+def _tree(stream: str, network: Network, found: LiveClass, name: str) -> str:
+    chain = _with_parents(network, [found.open_route.node_id])
+    nodes = [f"node {live.id}" for live in chain]
+    return " → ".join([f"rows of {stream}", *nodes, f"class {found.id}", name])
+
+
+def counted(count: int, what: str) -> str:
+    plural = what[:-1] + "ies" if what.endswith("y") else what + ("es" if what[-1] == "s" else "s")
+    return f"{count:,} {what if count == 1 else plural}"
