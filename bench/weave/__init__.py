@@ -241,6 +241,7 @@ def draw_incremental(console: Console, rows: list[Row]) -> None:
     title = "Figure 11: Incremental Weave Share (paper: the error stays below the tolerance)"
     cells = [
         (
+            row["rule"],
             "∞" if row["tolerance"] is None else f"{row['tolerance']:.0%}",
             f"{row['comparisons']:,}",
             f"{row['error %']:.1f}",
@@ -249,12 +250,18 @@ def draw_incremental(console: Console, rows: list[Row]) -> None:
         )
         for row in rows
     ]
-    heads = ("tolerance", "comparisons", "mean error %", "largest error %", "reconstructions")
+    heads = (
+        "rule",
+        "tolerance",
+        "comparisons",
+        "mean error %",
+        "largest error %",
+        "reconstructions",
+    )
     draw_table(console, title, heads, cells)
-    series = {
-        cell[0]: [(row["comparisons"], row["error %"])]
-        for cell, row in zip(cells, rows, strict=True)
-    }
+    series: dict[str, list] = {}
+    for row in rows:
+        series.setdefault(row["rule"], []).append((row["comparisons"], row["error %"]))
     console.print(chart(title, series, x="comparisons", y="mean error %", log_y=False))
 
 

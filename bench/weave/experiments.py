@@ -130,11 +130,17 @@ def incremental(
     for count in range(start + 1, end + 1):
         fresh[count] = woven(queries[:count], stream).total
         tick()
-    return [_follow(queries, start, stream, tolerance, fresh) for tolerance in tolerances]
+    cases = [(tolerance, reach) for reach in (None, math.inf) for tolerance in tolerances]
+    return [_follow(queries, start, stream, *case, fresh) for case in cases]
 
 
 def _follow(
-    queries: list[Query], start: int, stream: Stream, tolerance: float, fresh: dict[int, float]
+    queries: list[Query],
+    start: int,
+    stream: Stream,
+    tolerance: float,
+    reach: float | None,
+    fresh: dict[int, float],
 ) -> Row:
     comparisons = 0
 
@@ -146,7 +152,9 @@ def _follow(
         comparisons += table.benefits
         return table.forest.plan
 
-    weave = IncrementalWeave(queries[:start], stream, tolerance=tolerance, weaver=counted)
+    weave = IncrementalWeave(
+        queries[:start], stream, tolerance=tolerance, reach=reach, weaver=counted
+    )
     comparisons, before = 0, weave.reconstructions
     errors = []
     for query in queries[start:]:
@@ -154,6 +162,7 @@ def _follow(
             weave.reconstruct()
         errors.append(weave.cost / fresh[len(weave.queries)] - 1)
     return {
+        "rule": "Eq. 6 alone" if reach else "Eq. 6, and reach",
         "tolerance": None if math.isinf(tolerance) else tolerance,
         "comparisons": comparisons + weave.benefits,
         "error %": 100 * mean(errors),

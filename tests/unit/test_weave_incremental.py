@@ -69,6 +69,18 @@ def test_a_new_point_close_by_keeps_the_slope_of_farther_ones() -> None:
     assert curve.slope == pytest.approx(50 / 51)
 
 
+def test_a_query_is_not_expected_to_cost_more_than_the_average_one() -> None:
+    assert Curve().with_point(50, 10.0).with_point(100, 160.0).slope == pytest.approx(1.6)
+
+
+def test_the_curve_reaches_only_so_far() -> None:
+    queries = drawn(1, 40)
+    near = IncrementalWeave(queries[:20], STREAM, tolerance=0.2)
+    far = IncrementalWeave(queries[:20], STREAM, tolerance=10.0, reach=math.inf)
+    assert any(near.add(query).is_due for query in queries[20:25])
+    assert not any(far.add(query).is_due for query in queries[20:])
+
+
 def test_tolerance_zero_asks_for_reconstruction_and_infinity_never() -> None:
     eager = IncrementalWeave(drawn(5, 20), STREAM, tolerance=0.0)
     never = IncrementalWeave(drawn(5, 20), STREAM, tolerance=math.inf)

@@ -7,9 +7,14 @@ woven from scratch by number of queries) tells when it has drifted too far:
 
     cost(P″) / cost extrapolated along the curve − 1 > ε      (Eq. 6)
 
-Source: Weave Share §5.2. Differs: the curve starts with two plans, of half of the queries and of
-all, so that it has a slope from the beginning; the slope is taken between points at least a tenth
-apart, and never below zero, since one more query cannot make the cheapest plan cheaper.
+Source: Weave Share §5.2. Differs in how far the curve is trusted. It starts with two plans, of half
+of the queries and of all, so that it has a slope from the beginning; the slope is taken between
+points at least a tenth apart, never below zero (one more query cannot make the cheapest plan
+cheaper), never above the average cost of a query (sharing makes the next one cheaper, not dearer).
+And it reaches no farther than a share ε of the queries: once more have come or gone since the last
+plan from scratch, reconstruction is due whatever the curve says. Without that, a slope that was
+steep among the first few queries promises costs that are never exceeded, and the error grows
+without notice (`weft bench weave` shows both). As in the paper, ε = 0 reconstructs at every change.
 
 Reconstruction is the caller's to run, at once (`reconstruct`) or elsewhere: weave a snapshot of
 `queries`, then `adopt` the plan between two batches. Queries that came meanwhile are woven into
@@ -49,7 +54,12 @@ class Curve:
         count, cost = self.points[-1]
         far = [p for p in self.points[:-1] if abs(p[0] - count) >= max(1, count // 10)]
         before = far[-1] if far else (0, 0.0)
-        return max(0.0, (cost - before[1]) / (count - before[0])) if count != before[0] else 0.0
+        return min(max(0.0, (cost - before[1]) / (count - before[0])), cost / count)
+
+    def distance(self, count: int) -> float:
+        """How far so many queries are from the last point, as a share of it."""
+        last = self.points[-1][0]
+        return abs(count - last) / last
 
     def expected(self, count: int) -> float:
         """The cost extrapolated to so many queries."""
@@ -63,7 +73,7 @@ class Step:
 
     cost: float
     expected: float
-    is_due: bool  # Eq. 6
+    is_due: bool  # Eq. 6, or the curve does not reach so far
 
     @property
     def deviation(self) -> float:
@@ -78,8 +88,11 @@ def deviation(cost: float, expected: float) -> float:
 
 
 class IncrementalWeave:
-    """The current plan of a changing set of queries. `tolerance` is ε: 0 reconstructs at every
-    deviation, infinity never."""
+    """The current plan of a changing set of queries.
+
+    `tolerance` is ε: 0 reconstructs at every change, infinity never. `reach` is the share of the
+    queries that may change before the curve is too short: ε unless given; infinity is the paper.
+    """
 
     def __init__(
         self,
@@ -88,9 +101,11 @@ class IncrementalWeave:
         model: CostModel = PAPER,
         *,
         tolerance: float = 0.2,
+        reach: float | None = None,
         weaver: Weaver = weave_share,
     ) -> None:
         self.stream, self.model, self.tolerance, self.weaver = stream, model, tolerance, weaver
+        self.reach = tolerance if reach is None else reach
         self.queries: dict[str, Query] = {query.id: query for query in queries}
         self.benefits = 0  # merges weighed since the start, reconstruction not counted
         self.reconstructions = 0
@@ -167,7 +182,8 @@ class IncrementalWeave:
         if not self.queries:
             return Step(0.0, 0.0, False)
         cost, expected = self.cost, self.curve.expected(len(self.queries))
-        return Step(cost, expected, deviation(cost, expected) > self.tolerance)
+        is_far = self.curve.distance(len(self.queries)) > self.reach
+        return Step(cost, expected, is_far or deviation(cost, expected) > self.tolerance)
 
     def _insert(self, query: Query) -> None:
         self.forest.make_room(query.classes)
