@@ -183,6 +183,7 @@ def test_defined_aggregates_share_their_parts() -> None:
         (f"SELECT max(window_end) AS e FROM s {HOUR}", "the window's edges"),
         (f"SELECT count(*) AS n FROM s {HOUR} WHERE ts < window_end", "edges with columns"),
         ("SELECT median(x) AS m FROM s", "median is holistic"),
+        ("SELECT hll_sketch_agg(k) AS m FROM s", "an empty sketch"),
         ("SELECT sum(v) AS t FROM s HAVING (SELECT 1) = 1", "a subquery"),
         ("WITH c AS (SELECT 1) SELECT sum(v) AS t FROM s", "WITH"),
     ],

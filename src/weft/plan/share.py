@@ -93,6 +93,8 @@ def share(
     terms = Terms(block, types, aggregates)
     finisher = Finisher(plan, select, block, terms, names)
     finish = finisher.select()
+    if block.is_global and plan.window is None and not terms.covers_nothing:
+        raise CannotShare("it answers over nothing with an empty sketch or bitmap")
     spark, duck = finish.sql(dialect="spark"), finisher.duck()
     return SharedQuery(
         planned.source.relation.name, planned.source.window, terms.predicate,

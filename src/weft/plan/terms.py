@@ -84,6 +84,7 @@ class Terms:
         self._aggregates = aggregates
         self._lowered: dict[str, Lowered] = {}
         self.is_total = True  # no fold raises an error, whatever the row
+        self.covers_nothing = True  # NULL statistics finish to what SQL gives for no rows
         for group in block.groups:
             self._add_group(group)
 
@@ -123,6 +124,7 @@ class Terms:
             for statistic in found.statistics:
                 self.statistics[statistic.key] = statistic
             self.is_total = self.is_total and found.is_total
+            self.covers_nothing = self.covers_nothing and found.covers_nothing
             self._lowered[text] = found
         return self._lowered[text]
 

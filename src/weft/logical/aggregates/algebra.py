@@ -92,6 +92,7 @@ class Lowered:
     duck: str | None
     type: str
     is_total: bool = True  # folding and merging raise no error, whatever the values
+    covers_nothing: bool = True  # NULL statistics finish to what SQL gives for no rows
 
 
 @dataclass(frozen=True, slots=True)

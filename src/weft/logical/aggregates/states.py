@@ -1,6 +1,8 @@
 """Functions of Spark whose value is itself a mergeable state: sketches, bitmaps, unions of arrays.
 
-A table: the function, and the one that merges its values. The finish is the state as it is.
+A table: the function, and the one that merges its values. The finish is the state as it is. Over no
+rows most of them give an empty state, which NULL does not stand for: a query that answers over nothing
+does not share them.
 """
 
 from __future__ import annotations
@@ -32,7 +34,10 @@ def _state(name: str, merge: str, keeps_settings: bool) -> Aggregate:
             call.key(name, *(a.key for a in call.arguments)), type_,
             call.fold(f"{name}({written})"), f"{merge}({{}}{settings})", None,
         )  # fmt: skip
-        return Lowered((one,), f"`{one.column}`", f'"{one.column}"', type_)
+        if name == "collect_union":
+            empty = f"coalesce(`{one.column}`, CAST(array() AS {type_}))"
+            return Lowered((one,), empty, None, type_)
+        return Lowered((one,), f"`{one.column}`", f'"{one.column}"', type_, covers_nothing=False)
 
     upper = name.upper()
     return Aggregate(
