@@ -21,10 +21,12 @@ from weft.catalog.store import Catalog
 from weft.optimizer.network import Network, load_network
 from weft.optimizer.nodes import LiveNode
 from weft.settings import Settings
+from weft.spark.assemble import CLASS
 from weft.spark.fold import LEVEL, PANE, VERSION, merged
-from weft.spark.partials import ROW_GROUP, read_partials
+from weft.spark.partials import ROW_GROUP, partials_ddl, read_partials
+from weft.spark.rows import END, START
 from weft.storage.crash import crash_point
-from weft.storage.files import footer_segment, parquet_files, sync_file
+from weft.storage.files import footer_segment, intact_paths, parquet_files, sync_file
 
 BASE = "totals"
 
@@ -47,6 +49,10 @@ class NodeCompactor:
             parts = [s for s in segments[live.id] if s.part == "partials"]
             for group in self._groups(network, live, parts)[: max(most - done, 0)]:
                 self._merge(live, group)
+                done += 1
+            ready = [s for s in segments[live.id] if s.part == "results"]
+            if done < most and len(ready) >= self._settings.compact_after:
+                self._merge_results(network, live, ready)
                 done += 1
             bases = [s for s in segments[live.id] if s.part == BASE]
             if done < most and live.node.panes is None and self._is_base_due(parts, bases):
@@ -106,6 +112,22 @@ class NodeCompactor:
             change.add_segments(made)
         crash_point("compact-nodes.base-committed")
 
+    def _merge_results(self, network: Network, live: LiveNode, group: list[Segment]) -> None:
+        """Windows that are kept ready, in one file by class; those of dropped classes go."""
+        reader = self._spark.read.schema(results_ddl(live))
+        rows = reader.parquet(*intact_paths(self._root, group))
+        rows = rows.where(F.col(CLASS).isin([c.id for c in network.classes.values()]))
+        name = f"{group[-1].tick:019d}-results-{uuid.uuid4().hex[:8]}"
+        folder = self._root / "nodes" / str(live.stream_id) / name
+        ordered = rows.coalesce(1).sortWithinPartitions(CLASS, END)
+        writer = ordered.write.option("compression", "zstd")
+        writer.option("parquet.block.size", ROW_GROUP).parquet(folder.as_uri())
+        made = self._described(folder, live, "results", group[-1].tick, END, group[-1].evaluation)
+        crash_point("compact-nodes.results-written")
+        with self._catalog.write() as change:
+            change.add_segments(made)
+            change.drop_segments(group)
+
     def _write(
         self, rows: DataFrame, live: LiveNode, part: str, tick: int, evaluation: int
     ) -> list[Segment]:
@@ -119,6 +141,10 @@ class NodeCompactor:
             sync_file(path)
             found.append(footer_segment(path, self._root, live.owner, part, tick, PANE, evaluation))
         return [s for s in found if s.rows]
+
+
+def results_ddl(live: LiveNode) -> str:
+    return f"{CLASS} BIGINT, {START} TIMESTAMP, {END} TIMESTAMP, {partials_ddl(live)}"
 
 
 def boundaries(network: Network, node_id: int) -> set[int]:
