@@ -100,8 +100,16 @@ def _family(node: exp.Expression, type_of: TypeOf) -> tuple[str, str]:
         return ("string", "string") if node.is_string else ("number", "literal")
     if _is_signed_number(node):
         return "number", "literal"
-    name = type_of(node.sql(dialect="spark")).strip().lower()
+    name = _type(node, type_of).strip().lower()
     return FAMILIES.get(re.split(r"[(<]", name)[0], name), name
+
+
+def _type(node: exp.Expression, type_of: TypeOf) -> str:
+    if isinstance(node, exp.Boolean | exp.Connector | exp.Not | exp.Predicate):
+        return "boolean"
+    if isinstance(node, exp.Cast):
+        return node.args["to"].sql(dialect="spark")
+    return type_of(node.sql(dialect="spark"))
 
 
 def _is_signed_number(node: exp.Expression) -> bool:

@@ -158,6 +158,9 @@ class Doubles(Domain):
         is_number = constant.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE)
         return _double(constant.value) if is_number else None
 
+    def ceiling(self, value: Value) -> Place:
+        return Beyond.BOTTOM if value == -math.inf else value
+
     def above(self, value: Value) -> Place:
         if math.isnan(value):
             return Beyond.TOP

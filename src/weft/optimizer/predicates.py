@@ -137,17 +137,18 @@ class AtomIndex:
 
 
 def _range(ranking: Ranking, part: Comparison) -> tuple[int, int] | None:
-    if ranking.is_points and not part.is_point:
-        return None
-    places = [ranking.positions.get(ranking.domain.order(value)) for value in part.constants]
     if ranking.is_points:
-        return (places[0], places[0]) if places[0] else None
-    if None in places:
+        place = _place(ranking, part.interval.low) if part.is_point else None
+        return (place, place) if place else None
+    low, high = _place(ranking, part.interval.low), _place(ranking, part.interval.high)
+    if None in (low, high) and set(part.interval.cuts()) - set(ranking.cuts):
         return None
-    bounds = iter(places)
-    low = next(bounds) if part.interval.low is not None else 0
-    high = next(bounds) - 1 if part.interval.high is not None else len(ranking.cuts)
-    return low, high
+    return low or 0, len(ranking.cuts) if high is None else high - 1
+
+
+def _place(ranking: Ranking, value: Value | None) -> int | None:
+    """A constant's number among the cuts, from 1."""
+    return None if value is None else ranking.positions.get(ranking.domain.order(value))
 
 
 def _group(ranking: Ranking) -> tuple[str, str, bool]:
