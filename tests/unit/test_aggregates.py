@@ -91,6 +91,18 @@ def test_distinct_functions_share_one_set() -> None:
     assert {tuple(keys(m)) for m in made} == {("set(x)",)}
 
 
+def test_what_makes_spark_sort_the_fold_is_known() -> None:
+    light = [call("sum", ("x", "bigint")), call("min", ("x", "int")), call("stddev", ("x", "int"))]
+    heavy = [
+        call("min", ("x", "string")),
+        call("first", ("x", "int")),
+        call("collect_set", ("x", "int")),
+    ]
+    heavy.append(call("approx_count_distinct", ("x", "int")))
+    assert all(s.is_light for made in light for s in BUILT_IN.lower(made).statistics)
+    assert not any(s.is_light for made in heavy for s in BUILT_IN.lower(made).statistics)
+
+
 def test_averages_have_sparks_decimal_type() -> None:
     assert average_type(10, 2) == "decimal(14,6)"
     assert average_type(38, 10) == "decimal(38,14)"

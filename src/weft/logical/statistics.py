@@ -33,6 +33,7 @@ class Statistic:
     fold: str
     merge: str
     duck_merge: str | None  # the same in DuckDB SQL; None: only Spark can merge it
+    is_light: bool = True  # of fixed width while folding: one that is not makes Spark sort the fold
 
     @property
     def column(self) -> str:

@@ -56,7 +56,6 @@ def _library():
         raise Unsupported(
             "sketches are read with Apache DataSketches, which is not installed",
             hint="pip install datasketches",
-            code="WEFT_NO_DATASKETCHES",
         ) from None
     return datasketches
 

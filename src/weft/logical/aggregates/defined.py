@@ -275,7 +275,7 @@ def _merged_as_said(basic: BasicStatistic, fold: exp.Expression) -> Lowered:
     text = text_of(fold)
     one = Statistic(
         f"{text} merge {text_of(basic.merge)} as {type_}", type_, f"CAST({text} AS {basic.type})",
-        merge, duck,
+        merge, duck, is_light=False,
     )  # fmt: skip
     return Lowered((one,), f"`{one.column}`", f'"{one.column}"' if duck else None, type_, False)
 

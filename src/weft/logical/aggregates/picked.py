@@ -36,7 +36,7 @@ def _state(
         call.key(name, *([by.key] if by else []), value.key), type_,
         call.fold(f"{way}_by(named_struct({fields}), {order})", where),
         f"{way}_by({{}}, struct({stored})) FILTER (WHERE {{}} IS NOT NULL)",
-        duck if is_readable else None,
+        duck if is_readable else None, is_light=False,
     )  # fmt: skip
 
 

@@ -41,7 +41,7 @@ def set_of(call: Call, *arguments: Argument) -> Statistic:
         where = " AND ".join(f"{a.sql} IS NOT NULL" for a in arguments)
         fold = call.fold(f"collect_set(named_struct({fields}))", where)
         type_ = f"array<struct<{','.join(f'v{i}:{a.type}' for i, a in enumerate(arguments))}>>"
-    return Statistic(key, type_, fold, SET_MERGE, DUCK_SET_MERGE)
+    return Statistic(key, type_, fold, SET_MERGE, DUCK_SET_MERGE, is_light=False)
 
 
 def count_of_set(call: Call) -> Lowered:
@@ -96,8 +96,9 @@ def list_of(call: Call, what: Argument) -> Statistic:
     fold = call.fold(f"collect_list(named_struct({fields}))", f"{what.sql} IS NOT NULL")
     type_ = f"array<struct<{TIME_TYPES},v:{what.type}>>"
     return Statistic(
-        call.key("list", what.key), type_, fold, "flatten(collect_list({}))", "flatten(list({}))"
-    )
+        call.key("list", what.key), type_, fold, "flatten(collect_list({}))", "flatten(list({}))",
+        is_light=False,
+    )  # fmt: skip
 
 
 def collect_list(call: Call) -> Lowered:

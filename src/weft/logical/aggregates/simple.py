@@ -161,7 +161,9 @@ def extreme(name: str) -> Lower:
         refuse_unstored(what.type)
         fold = call.fold(f"{name}({what.sql})")
         duck = f"{name}({{}})" if is_portable(what.type) else None
-        return _itself(Statistic(call.key(name, what.key), what.type, fold, f"{name}({{}})", duck))
+        is_light = what.type not in ("string", "binary") and is_portable(what.type)
+        merge = f"{name}({{}})"
+        return _itself(Statistic(call.key(name, what.key), what.type, fold, merge, duck, is_light))
 
     return lower
 

@@ -83,7 +83,7 @@ def approx_count_distinct(call: Call) -> Lowered:
 def hll(call: Call, what: Argument, bits: int) -> Statistic:
     fold = call.fold(f"hll_sketch_agg({_hashable(call, what)}, {bits})")
     key = call.key(f"hll_{bits}", what.key)
-    return Statistic(key, "binary", fold, "hll_union_agg({})", "weft_hll_union(list({}))")
+    return Statistic(key, "binary", fold, "hll_union_agg({})", "weft_hll_union(list({}))", False)
 
 
 def _hashable(call: Call, what: Argument) -> str:
@@ -114,7 +114,7 @@ def approx_percentile(call: Call) -> Lowered:
     fold = call.fold(f"kll_sketch_agg_{family}({taken}, {size})")
     key = call.key(f"kll_{size}_{family}", what.key)
     duck = f"weft_kll_merge_{family}(list({{}}))"
-    state = Statistic(key, "binary", fold, f"kll_merge_agg_{family}({{}})", duck)
+    state = Statistic(key, "binary", fold, f"kll_merge_agg_{family}({{}})", duck, False)
     s, is_list = f"`{state.column}`", rank.type.startswith("array")
     type_ = f"array<{what.type}>" if is_list else what.type
     ranks = f"CAST({rank.sql} AS {'ARRAY<DOUBLE>' if is_list else 'DOUBLE'})"
@@ -161,7 +161,7 @@ def approx_top_k(call: Call) -> Lowered:
     merge = f"approx_top_k_combine({{}}, {tracked}) FILTER (WHERE {{}} IS NOT NULL)"
     is_readable = what.type in READABLE_ITEMS
     duck = TOP_MERGE.replace("TYPE", what.type) if is_readable else None
-    state = Statistic(call.key(f"top_{tracked}", what.key), type_, fold, merge, duck)
+    state = Statistic(call.key(f"top_{tracked}", what.key), type_, fold, merge, duck, False)
     result = f"array<struct<item:{what.type},count:bigint>>"
     spark = f"coalesce(approx_top_k_estimate(`{state.column}`, {k}), CAST(array() AS {result}))"
     duck_k = f'weft_top_k_{what.type}("{state.column}".sketch, {k})' if is_readable else None

@@ -32,7 +32,7 @@ def _state(name: str, merge: str, keeps_settings: bool) -> Aggregate:
         type_ = call.arguments[0].type if name == "collect_union" else "binary"
         one = Statistic(
             call.key(name, *(a.key for a in call.arguments)), type_,
-            call.fold(f"{name}({written})"), f"{merge}({{}}{settings})", None,
+            call.fold(f"{name}({written})"), f"{merge}({{}}{settings})", None, False,
         )  # fmt: skip
         if name == "collect_union":
             empty = f"coalesce(`{one.column}`, CAST(array() AS {type_}))"
