@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,51 @@ def test_show_queries_shows_no_false_zero(db) -> None:
     assert (rows["calm"]["rows_out"], rows["calm"]["evaluations"]) == (None, 2)
     assert rows["calm"]["clock"] is not None
     assert {q.rows_out for q in db.status().queries} == {None}
+
+
+def test_the_catalog_is_relations(db) -> None:
+    joined = """
+        SELECT q.name, count(DISTINCT e.expression) AS dimensions, max(t.panes) AS panes
+        FROM weft.queries q JOIN weft.classes c ON c.class_id = q.class_id
+          JOIN weft.routes r ON r.class_id = c.class_id
+          JOIN weft.group_topology t ON t.node_id = r.node_id
+          JOIN weft.group_sets s ON s.node_id = t.node_id
+          JOIN weft.group_expressions e ON e.name = s.name AND e.stream = t.stream
+        WHERE e.kind = 'dimension' AND c.answers = 'eager' GROUP BY q.name"""
+    assert db.sql(joined).to_pylist() == [
+        {"name": "long", "dimensions": 1, "panes": "panes of 20 s"}
+    ]
+    classes = db.sql("SELECT predicate, queries FROM weft.classes ORDER BY class_id").to_pylist()
+    assert classes[0] == {"predicate": "qty > 3", "queries": 2}
+    merges = db.sql(
+        "SELECT DISTINCT merge_rule FROM weft.group_columns WHERE statistic = 'sum(qty)'"
+    )
+    assert merges.to_pylist() == [{"merge_rule": "sum(s_cc756b9f3808)"}]
+    assert db.sql("SELECT * FROM weft.segments").num_rows == 5
+    assert db.sql("SELECT * FROM weft.streams").column("evaluations").to_pylist() == [2]
+
+
+def test_aggregates_are_the_tables_of_the_paper(db) -> None:
+    """ARGUS Tables 1 and 2, for SUM and AVERAGE."""
+    rules = (
+        "SELECT * FROM weft.aggregate_rules WHERE aggregate IN ('sum', 'avg') ORDER BY aggregate"
+    )
+    average, total = db.sql(rules).to_pylist()
+    assert (total["category"], total["incremental_rule"]) == ("D", "SUM X(H) + SUM X(N)")
+    assert (average["category"], average["incremental_rule"]) == ("A", "SUM X / COUNT X")
+    basics = "SELECT statistic FROM weft.aggregate_basics WHERE aggregate = 'avg'"
+    assert db.sql(basics).column("statistic").to_pylist() == ["SUM(X)", "COUNT(X)"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("SELECT * FROM weft.clases", 'did you mean "weft.classes"?'),
+        ("EXPLAIN CREATE CONTINUOUS QUERY x AS SELECT * FROM weft.routes", "by a standing query"),
+        ("EXPLAIN SELECT * FROM weft.queries", "by a standing query"),
+        ("INSERT INTO weft.queries VALUES (1)", "does not exist"),
+    ],
+)
+def test_the_catalog_is_read_only(db, statement: str, words: str) -> None:
+    with pytest.raises(weft.WeftError, match=re.escape(words)):
+        db.sql(statement)

@@ -162,6 +162,11 @@ class View:
         query = sa.select(s.routes).select_from(joined).where(s.classes.c.stream_id == stream_id)
         return list(self._c.execute(query.order_by(s.routes.c.class_id, s.routes.c.from_tick)))
 
+    def rows(self, relation: str) -> list[sa.Row]:
+        """Everything in one of the catalog's relations, by its key."""
+        table = s.metadata.tables[relation]
+        return list(self._c.execute(sa.select(table).order_by(*table.primary_key.columns)))
+
     def shared_texts(self, stream_id: int) -> list[sa.Row]:
         """(class, shared) of every query of a stream that shares."""
         c = s.queries.c

@@ -7,9 +7,9 @@ from weft.delivery.explain_shared import (
     RouteExplained,
     SharedExplained,
     StatisticExplained,
-    counted,
 )
 from weft.delivery.explain_would import WouldShare
+from weft.optimizer.described import counted
 
 NAMED = 5  # queries that are named before the rest is counted
 INDENT = " " * 11

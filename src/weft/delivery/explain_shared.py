@@ -6,24 +6,28 @@ many partials cover a window is computed, by the same cover that reading uses.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 import numpy as np
 
 from weft.catalog.records import QueryRecord, StreamRecord, to_instant
 from weft.catalog.view import View
 from weft.logical.panes import Panes, Windows, cover, longest, windows_between
-from weft.logical.statistics import Dimension
-from weft.logical.windows import Cumulating, Hopping, duration, instant, microseconds
+from weft.logical.windows import Cumulating, Hopping, instant, microseconds
+from weft.optimizer.described import (
+    BEGINNING,
+    column_text,
+    kind_of,
+    levels_of,
+    panes_text,
+    readable,
+    window_text,
+)
 from weft.optimizer.network import Network, finish_of, load_network
-from weft.optimizer.nodes import AggregateClass, Atom, LiveClass, LiveNode, Node, Route
+from weft.optimizer.nodes import AggregateClass, Atom, LiveClass, LiveNode, Route
 from weft.optimizer.predicates import Ranking
 
 LOOKED_AT = 64  # newest windows whose covers are counted
-BEGINNING = -(2**62)  # eager since ever
-TIME_TEST = re.compile(r"unix_micros\(`?_weft_time`?\) (>=|<) (\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +35,11 @@ class ColumnExplained:
     name: str  # in the partials
     kind: str  # dimension, ranking or bit
     expression: str
-    constants: int | None = None  # of a ranking: how many it is compared with
+    constants: int | None  # of a ranking: how many it is compared with
+    text: str
 
     def __str__(self) -> str:
-        if self.kind == "ranking":
-            return f"rank of {self.expression} among {counted(self.constants, 'constant')}"
-        return f"whether {self.expression}" if self.kind == "bit" else self.expression
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,45 +163,14 @@ def answers_of(value: AggregateClass, eager_from: int | None) -> tuple[str, str]
     return "eager", f"windows that end after {since} are merged when they fall due"
 
 
-def window_text(value: AggregateClass) -> str:
-    return "whole stream" if value.window is None else str(value.window)
-
-
-def readable(text: str) -> str:
-    """A predicate with its tests on event time as instants."""
-
-    def rule(found: re.Match) -> str:
-        return f"event time {found[1]} {instant(to_instant(int(found[2])))}"
-
-    return TIME_TEST.sub(rule, text)
-
-
 def columns_of(atoms: tuple[Atom, ...]) -> list[ColumnExplained]:
     return [_column(atom) for atom in atoms]
 
 
 def _column(atom: Atom) -> ColumnExplained:
-    if isinstance(atom, Ranking):
-        return ColumnExplained(atom.column, "ranking", readable(atom.expression), len(atom.cuts))
-    kind = "dimension" if isinstance(atom, Dimension) else "bit"
-    return ColumnExplained(atom.column, kind, atom.key)
-
-
-def panes_text(node: Node) -> str:
-    if node.panes is None:
-        return "totals, a partial for each evaluation"
-    shift = f", offset {_micros(node.panes.offset)}" if node.panes.offset else ""
-    versioned = ", by evaluation" if node.is_versioned else ""
-    return f"panes of {_micros(node.panes.width)}{shift}{versioned}"
-
-
-def levels_of(node: Node) -> list[str]:
-    """The widths of the pyramid's levels."""
-    return [] if node.panes is None else [_micros(node.panes.width * w) for w in node.pyramid]
-
-
-def _micros(value: int) -> str:
-    return duration(timedelta(microseconds=value))
+    constants = len(atom.cuts) if isinstance(atom, Ranking) else None
+    expression = readable(atom.key)
+    return ColumnExplained(atom.column, kind_of(atom), expression, constants, column_text(atom))
 
 
 def covers(
@@ -258,8 +230,3 @@ def _tree(stream: str, network: Network, found: LiveClass, name: str) -> str:
     chain = _with_parents(network, [found.open_route.node_id])
     nodes = [f"node {live.id}" for live in chain]
     return " → ".join([f"rows of {stream}", *nodes, f"class {found.id}", name])
-
-
-def counted(count: int, what: str) -> str:
-    plural = what[:-1] + "ies" if what.endswith("y") else what + ("es" if what[-1] == "s" else "s")
-    return f"{count:,} {what if count == 1 else plural}"

@@ -11,22 +11,13 @@ from dataclasses import dataclass
 
 from weft.catalog.records import StreamRecord
 from weft.catalog.view import View
-from weft.delivery.explain_shared import (
-    Users,
-    columns_of,
-    counted,
-    covers,
-    levels_of,
-    load_users,
-    panes_text,
-    readable,
-    window_text,
-)
+from weft.delivery.explain_shared import Users, covers, load_users
 from weft.engine import Engine
 from weft.logical.aggregates import CannotShare
 from weft.logical.aggregates.kinds import is_portable
 from weft.logical.relations import Kind, Relation
-from weft.optimizer.nodes import LiveNode, Node
+from weft.optimizer.described import counted, node_text, readable, window_text
+from weft.optimizer.nodes import LiveNode
 from weft.optimizer.placing import Placement, place
 from weft.plan.drafting import Sharing, draft
 from weft.plan.recompute import RecomputePlan
@@ -149,10 +140,3 @@ def _made(stream: StreamRecord, live: LiveNode) -> str:
     else:
         source = "another new one" if live.parent_id < 0 else f"node {live.parent_id}"
     return f"{node_text(live.node)}, from {source}"
-
-
-def node_text(node: Node) -> str:
-    columns = ", ".join(str(c) for c in columns_of(node.columns))
-    levels = levels_of(node)
-    above = f", levels of {', '.join(levels)}" if len(levels) > 1 else ""
-    return f"({columns}), {panes_text(node)}{above}"

@@ -9,12 +9,12 @@ from typing import Any
 from weft.catalog.records import QueryRecord, StreamRecord, TableRecord, to_instant
 from weft.catalog.rules import unknown
 from weft.delivery.explain import explain_query, explain_select, render
-from weft.delivery.status import query_statuses
 from weft.engine import Engine
 from weft.errors import SqlError, TypeProblem
 from weft.logical.relations import Column, TableDefinition
 from weft.logical.windows import duration
 from weft.results.pull import Namespace, pull
+from weft.results.system import query_rows
 from weft.sql import statements as st
 from weft.sql.bind import bind
 
@@ -135,7 +135,8 @@ class Executor:
     def _(self, statement: st.Select) -> Any:
         with self._engine.catalog.read() as view:
             bound = bind(statement, Namespace(view), is_standing=False)
-            return pull(bound, view, self._engine.root)
+            aggregates = self._engine.plans.aggregates(view)
+            return pull(bound, view, self._engine.root, aggregates)
 
     @execute.register
     def _(self, statement: st.Show) -> Any:
@@ -188,20 +189,8 @@ def _show_queries(view) -> Any:
         ("name", "STRING"), ("strategy", "STRING"), ("clock", "TIMESTAMP"), ("evaluations", "BIGINT"),
         ("rows_out", "BIGINT"), ("last_ms", "BIGINT"), ("error", "STRING"), ("statement", "STRING"),
     ]  # fmt: skip
-    texts = {q.name: q.statement for q in view.queries()}
-    rows = [
-        (
-            q.name,
-            q.strategy,
-            q.clock,
-            q.evaluations,
-            q.rows_out,
-            q.last_ms,
-            q.error,
-            texts[q.name],
-        )
-        for q in query_statuses(view)
-    ]
+    without = {2, 8}  # windows, class
+    rows = [tuple(v for i, v in enumerate(row) if i not in without) for row in query_rows(view)]
     return _table_of(columns, rows)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from weft.catalog.records import QueryRecord, StreamRecord, to_instant
+from weft.catalog.records import to_instant
 from weft.catalog.view import View
 from weft.engine import Engine
 from weft.logical.windows import duration
+from weft.results.system import query_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +93,4 @@ def read_status(engine: Engine) -> Status:
 
 
 def query_statuses(view: View) -> list[QueryStatus]:
-    """Every query. A shared one moves on with its stream, and nobody counts its rows or its time."""
-    streams = {s.owner: s for s in view.streams()}
-    eager = {c.id for s in streams.values() for c in view.classes(s.id) if c.eager_from is not None}
-    return [_query_status(q, streams, q.class_id in eager) for q in view.queries()]
-
-
-def _query_status(q: QueryRecord, streams: dict[str, StreamRecord], is_eager: bool) -> QueryStatus:
-    if q.class_id is None:
-        counts = (q.strategy, q.evaluation, q.rows_out, q.last_ms)
-    else:
-        strategy = f"shared, {'eager' if is_eager else 'lazy'}"
-        counts = (strategy, streams[q.reads[0]].evaluation, None, None)
-    strategy, evaluations, rows_out, last_ms = counts
-    return QueryStatus(
-        q.name, strategy, q.window, to_instant(q.clock), evaluations, rows_out, last_ms, q.error
-    )
+    return [QueryStatus(*row[:8]) for row in query_rows(view)]

@@ -14,10 +14,11 @@ from sqlglot import exp
 from weft.catalog.records import QueryRecord, Segment, StreamRecord, TableRecord
 from weft.catalog.view import View
 from weft.errors import Unsupported
+from weft.logical.aggregates import BUILT_IN, Aggregates
 from weft.logical.query import BoundQuery, Source
 from weft.logical.relations import ARRIVAL, Column, Kind, Relation
 from weft.logical.windows import LastRows, WholeStream, bounds
-from weft.results import duck, reading
+from weft.results import duck, reading, system
 from weft.results.answers import duck_type
 from weft.results.duck import Reading
 
@@ -30,15 +31,18 @@ CHANGE = (Column("changed_at", "TIMESTAMP"), Column("change", "STRING"))
 
 
 class Namespace:
-    """The names a select may use: what is registered, and trades.late, trades.rejected, hot.history."""
+    """The names a select may use: what is registered, trades.late, trades.rejected, hot.history, and
+    the catalog itself as weft.queries, weft.classes, …"""
 
     def __init__(self, view: View) -> None:
         self._view = view
 
     def find(self, name: str) -> Relation | None:
+        if system.is_system(name):
+            return system.relation(name)
         record, part = self.resolve(name)
         if record is None:
-            return None
+            return system.refuse_unknown(name)
         if part == "late":
             return Relation(
                 Kind.TABLE, name, record.definition.columns + LATE_EXTRA, is_retroactive=True
@@ -68,7 +72,7 @@ class Standing(Namespace):
 
     def find(self, name: str) -> Relation | None:
         record, part = self.resolve(name)
-        if record is not None and part:
+        if (record is not None and part) or system.is_system(name):
             raise Unsupported(
                 f'"{name}" cannot be read by a standing query', hint="read it with a plain SELECT"
             )
@@ -80,13 +84,13 @@ def history_columns(record: QueryRecord) -> tuple[Column, ...]:
     return shown if record.is_per_window else CHANGE + shown
 
 
-def pull(bound: BoundQuery, view: View, root: Path) -> pa.Table:
-    """Answer a bound select from the stored segments."""
+def pull(bound: BoundQuery, view: View, root: Path, aggregates: Aggregates = BUILT_IN) -> pa.Table:
+    """Answer a bound select from the stored segments; `aggregates` are those that are known."""
     connection = duck.cursor()
     read = ""
     try:
         for number, source in enumerate(bound.sources):
-            found = source_sql(source, view, root).renamed(f"_of_{number}")
+            found = source_sql(source, view, root, aggregates).renamed(f"_of_{number}")
             for name, table in found.tables.items():
                 connection.register(name, table)
             read += found.sql
@@ -108,7 +112,11 @@ def render(tree: exp.Query) -> str:
     return tree.sql(dialect="duckdb")
 
 
-def source_sql(source: Source, view: View, root: Path) -> Reading:
+def source_sql(
+    source: Source, view: View, root: Path, aggregates: Aggregates = BUILT_IN
+) -> Reading:
+    if system.is_system(source.relation.name):
+        return system.reading(source.relation.name, view, aggregates)
     record, part = Namespace(view).resolve(source.relation.name)
     if isinstance(record, QueryRecord):
         if part == "history":
