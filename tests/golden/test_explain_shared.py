@@ -184,6 +184,18 @@ def test_aggregates_are_the_tables_of_the_paper(db) -> None:
     assert db.sql(basics).column("statistic").to_pylist() == ["SUM(X)", "COUNT(X)"]
 
 
+def test_show_aggregates(db) -> None:
+    found = {row["name"]: row for row in db.sql("SHOW AGGREGATES").to_pylist()}
+    assert found["avg"] == {
+        "name": "avg", "kind": "algebraic", "statistics": "SUM(X), COUNT(X)",
+        "merge": "SUM(SUM X), SUM(COUNT X)", "finish": "SUM X / COUNT X", "error": None,
+        "origin": "built-in",
+    }  # fmt: skip
+    assert found["median"]["kind"] == "holistic"
+    assert found["median"]["statistics"] is None
+    assert "standard error" in found["approx_count_distinct"]["error"]
+
+
 @pytest.mark.parametrize(
     ("statement", "words"),
     [

@@ -11,6 +11,7 @@ from weft.catalog.rules import unknown
 from weft.delivery.explain import explain_query, explain_select, render
 from weft.engine import Engine
 from weft.errors import SqlError, TypeProblem
+from weft.logical.aggregates import Aggregates
 from weft.logical.relations import Column, TableDefinition
 from weft.logical.windows import duration
 from weft.results.pull import Namespace, pull
@@ -141,6 +142,8 @@ class Executor:
     @execute.register
     def _(self, statement: st.Show) -> Any:
         with self._engine.catalog.read() as view:
+            if statement.what == "aggregates":
+                return _show_aggregates(self._engine.plans.aggregates(view))
             return SHOW[statement.what](view)
 
     @execute.register
@@ -228,8 +231,21 @@ def _show_tables(view) -> Any:
     return _table_of(columns, rows)
 
 
+def _show_aggregates(aggregates: Aggregates) -> Any:
+    """Each function by its algebra (ARGUS's AggreRules and AggreBasics), with where it comes from."""
+    names = ("name", "kind", "statistics", "merge", "finish", "error", "origin")
+    rows = [
+        (
+            a.name, a.kind.value, ", ".join(a.basics) or None, ", ".join(a.merge) or None,
+            a.rule or None, a.error, "built-in" if a.definition is None else "user-defined",
+        )
+        for a in sorted(aggregates, key=lambda a: a.name)
+    ]  # fmt: skip
+    return _table_of([(name, "STRING") for name in names], rows)
+
+
 def _show_nothing(_view) -> Any:
-    """Triggers and aggregates cannot be registered yet."""
+    """Triggers cannot be registered yet."""
     return _table_of([("name", "STRING")], [])
 
 
@@ -238,7 +254,6 @@ SHOW = {
     "streams": _show_streams,
     "tables": _show_tables,
     "triggers": _show_nothing,
-    "aggregates": _show_nothing,
 }
 
 
