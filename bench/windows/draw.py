@@ -68,7 +68,7 @@ def row(run: dict) -> tuple:
         figure(run.get("registration_seconds")),
         figure(run.get("read_ms_median")),
         figure(run.get("read_ms_p95")),
-        ", ".join(run.get("strategies", ())),
+        "; ".join(run.get("strategies", ())),
     )
 
 

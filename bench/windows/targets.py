@@ -80,9 +80,10 @@ def caveat(*runs: dict | None, queries: int = 1, rows: int = 2_000_000) -> str:
         found.append(f"the target's is {queries:,} queries")
     if any(run["rows"] < rows for run in there):
         found.append(f"the target's is {rows:,} rows")
-    if any("recompute" in run.get("strategies", {}) for run in there):
-        found.append("queries were recomputed, not shared")
-    return "; ".join(found)
+    for run in there:
+        others = set(run.get("strategies", {})) - {f"shared, {run['answers']}"}
+        found += [f"queries ran as: {other}" for other in sorted(others)]
+    return "; ".join(dict.fromkeys(found))
 
 
 def native_targets(runs: list[dict]) -> list[Target]:

@@ -137,10 +137,13 @@ def test_a_target_is_met_only_under_its_own_conditions():
             "strategies": {strategy: 1},
         }  # fmt: skip
 
-    shared = [figure(1, 4.0, "shared"), figure(1000, 4.4, "shared")]
-    assert targets.judge(shared, [], [])[0].is_met is True
-    recomputed = [figure(1, 4.0, "recompute"), figure(1000, 4.4, "recompute")]
-    assert targets.judge(recomputed, [], [])[0].is_met is None
+    def verdict(strategy: str) -> bool | None:
+        runs = [figure(1, 4.0, strategy), figure(1000, 4.4, strategy)]
+        return targets.judge(runs, [], [])[0].is_met
+
+    assert verdict("shared, lazy") is True
+    assert verdict("shared, eager") is None  # the option was not heeded
+    assert verdict("recompute, per window") is None
 
 
 def test_a_chart_has_every_series_in_its_legend():
