@@ -28,10 +28,10 @@ TYPES = {
     "CAST(venue AS INT)": "int",
     "DATE_TRUNC('DAY', ts)": "timestamp",
     "LOWER(sym)": "string",
-    "MAX(`price`) - MIN(`price`)": "double",
+    "CAST(NULL AS double) - CAST(NULL AS double)": "double",
     "STRUCT(price AS price, qty AS qty)": "struct<price:double,qty:int>",
-    "SUM(`amount`) / COUNT(*)": "decimal(38,20)",
-    "SUM(`price`) / SUM(`qty`)": "double",
+    "CAST(NULL AS decimal(20,2)) / CAST(NULL AS bigint)": "decimal(38,20)",
+    "CAST(NULL AS double) / CAST(NULL AS bigint)": "double",
     "price * qty": "double",
     "qty * price": "double",
 }

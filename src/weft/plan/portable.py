@@ -3,7 +3,7 @@
 A short list of nodes, each with the types for which both engines agree, or can be made to: operands
 are cast to Spark's result type, a zero divisor is an error, ROUND goes by the decimal digits of a
 double. Anything else raises NotPortable, and Spark finishes instead. Types are Spark's own: it is
-asked for each expression as the user wrote it.
+asked for each expression, with NULLs of their types in place of merged values.
 
 Left out on purpose: UPPER and LOWER (ß), decimal division, casts between texts and numbers, LIKE
 with a backslash, floor and ceil of doubles (Spark saturates), powers and logarithms (last digit).
@@ -53,7 +53,12 @@ class Renderer:
             return found.type
         if (dimension := self._terms.dimension(node)) is not None:
             return dimension.type
-        return self._terms.types.of(node)
+        return self._terms.types.of(node.copy().transform(self._typed))
+
+    def _typed(self, node: exp.Expression) -> exp.Expression:
+        """A NULL of the type of a merged value: Spark types the rest without GROUP BY."""
+        found = self._terms.lowered(node) or self._terms.dimension(node)
+        return node if found is None else exp.Var(this=f"CAST(NULL AS {found.type})")
 
     def cast(self, node: exp.Expression, to: str) -> str:
         """The expression, as a value of a type that both engines convert it to alike."""

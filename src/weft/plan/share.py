@@ -81,7 +81,7 @@ def share(
     aggregates: Aggregates = BUILT_IN,
     names: tuple[str, ...] | None = None,
 ) -> SharedQuery:
-    """Decompose a plan. `type_of` must also know aggregates: it is asked for sum(price) as well.
+    """Decompose a plan. `type_of` is also asked for sum(price), where a user-defined aggregate has it.
 
     `names` are the output columns as Spark names them, needed only for columns without an alias.
     """
