@@ -3,8 +3,8 @@
 A plan is woven for a rate and for group counts. As they drift, a fresh plan may be cheaper. Two
 conditions must hold before the plan is changed:
 
-    excess = cost of this plan / cost of a fresh one − 1 > tolerance
-    regret = Σ (cost of this plan − cost of a fresh one)·time ≥ tolerance·patience·cost of a fresh one
+    excess = cost / fresh cost − 1 > tolerance
+    regret = Σ (cost − fresh cost)·time ≥ tolerance·patience·fresh cost
 
 The first is the tolerance of Eq. 6. The second is the hysteresis: just above the tolerance it takes
 `patience` ticks of it, ten times above a tenth of that, and a spike that passes costs nothing. The

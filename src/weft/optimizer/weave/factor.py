@@ -1,4 +1,4 @@
-"""Factor windows: fold the rows once into base panes that nobody asked for, and feed trees from them.
+"""Factor windows: fold rows once into base panes that nobody asked for, and feed trees from them.
 
 Every tree of a plan folds all rows, m·λ in Eq. 3. A base with the edges of *all* trees is finer
 than each of them, so a tree can merge the base's partials instead of folding rows:

@@ -67,7 +67,7 @@ def local_search(
     iterations: int,
     seed: int = 0,
 ) -> Plan:
-    """At most so many iterations from a given plan; bundles that it splits stay with their first."""
+    """So many iterations from a given plan; bundles that it splits stay with their first query."""
     bundles = bundles_of(queries)
     search = Search(Forest(_grouped(bundles, start), stream, model))
     order = [bundle[0].id for bundle in bundles]

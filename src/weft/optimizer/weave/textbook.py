@@ -31,7 +31,7 @@ from weft.optimizer.weave.windows import Query, composite_slide
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """Which of the paper's optimisations are on (§8.1, §8.2, §8.3). Probe order needs the bitmap."""
+    """Which of the paper's optimisations are on (§8.1 to §8.3). Probe order needs the bitmap."""
 
     lookup: bool = True
     bitmap: bool = True
