@@ -156,7 +156,7 @@ def _thinned(residues: dict[int, list[int]], shared: dict[int, int]) -> float:
 
 
 def inclusion_exclusion(classes: Sequence[Class], budget: int) -> float | None:
-    """Σ over the sets of classes that meet of ±1/lcm; None if that takes more terms than `budget`."""
+    """Σ ±1/lcm over the sets of classes that meet; None if that takes more than `budget` terms."""
     left = budget
 
     def covered(inside: Class, start: int) -> float:
