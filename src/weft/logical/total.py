@@ -32,7 +32,7 @@ CHOICE = frozenset(["COALESCE", "NULLIF", "IFNULL", "NVL"])
 CALENDAR = frozenset(
     ["YEAR", "QUARTER", "MONTH", "WEEK", "WEEK_OF_YEAR", "DAY", "DAY_OF_MONTH", "DAY_OF_WEEK",
      "DAYOFMONTH", "DAYOFWEEK", "DAY_OF_YEAR", "HOUR", "MINUTE", "SECOND", "EXTRACT",
-     "TS_OR_DS_TO_DATE", "TIMESTAMP_TRUNC", "DATE_TRUNC"]
+     "TS_OR_DS_TO_DATE", "TIMESTAMP_TRUNC", "DATE_TRUNC", "UNIX_MICROS"]
 )  # fmt: skip
 FAMILIES = {
     **dict.fromkeys(

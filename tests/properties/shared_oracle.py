@@ -1,0 +1,273 @@
+"""An oracle for shared aggregation: the same SQL over the same rows, on DuckDB, from scratch.
+
+Nothing of Weft's code is used here. A workload is drawn from a seed: queries that differ in window,
+dimensions, predicate, aggregates and emission, and batches with NULLs, duplicates and late rows.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import duckdb
+import pyarrow as pa
+
+SECOND = 1_000_000
+START = 1_767_225_600 * SECOND  # 2026-01-01
+DELAY = 5 * SECOND
+COLUMNS = "k STRING, w STRING, v INT, x DOUBLE, d DECIMAL(10,2), ts TIMESTAMP"
+
+# aggregates that mean the same in Spark and DuckDB: (SQL in Weft, SQL in DuckDB or None: the same)
+AGGREGATES = (
+    ("count(*)", None),
+    ("count(v)", None),
+    ("sum(v)", "sum(v)::BIGINT"),
+    ("avg(v)", None),
+    ("min(v)", None),
+    ("max(x)", None),
+    ("sum(x)", None),
+    ("avg(x)", None),
+    ("sum(d)", "sum(d)::DECIMAL(20,2)"),
+    ("min(k)", None),
+    ("max(ts)", None),
+    ("stddev_pop(x)", None),
+    ("var_samp(v)", "var_samp(v)"),
+    ("covar_pop(v, x)", None),
+    ("bool_and(v > 2)", None),
+    ("bool_or(v > 6)", None),
+    ("bit_or(v)", None),
+    ("bit_xor(v)", None),
+    ("count(DISTINCT v)", None),
+    ("count(DISTINCT k, v)", "count(DISTINCT CASE WHEN k IS NULL OR v IS NULL THEN NULL ELSE row(k, v) END)"),
+    ("sum(v) FILTER (WHERE x > 2)", "(sum(v) FILTER (WHERE x > 2))::BIGINT"),
+    ("count(*) FILTER (WHERE k = 'a')", None),
+    ("count_if(v = 3)", None),
+    ("sum(v) + 2 * count(*)", "(sum(v) + 2 * count(*))::BIGINT"),
+    ("max(v) - min(v)", None),
+)  # fmt: skip
+DIMENSIONS = ((), ("k",), ("w",), ("k", "w"), ("upper(k)",), ("v",), ("k", "d"), ("x > 2", "w"))
+PREDICATES = (
+    None,
+    "v > {c}",
+    "{c} < v",
+    "NOT v <= {c}",
+    "v BETWEEN {c} AND {e}",
+    "v IN ({c}, 1, 7)",
+    "k = 'a'",
+    "k <> 'b' AND v >= {c}",
+    "k LIKE 'a%' OR x > {c}",
+    "x IS NOT NULL AND x < {c}",
+    "v IS NULL",
+    "k IS NULL OR v = {c}",
+    "w = 'p' AND v > {c}",
+    "lower(k) = 'a' AND x >= {c}",
+    "v > {c} AND v > 1",
+)
+HAVING = (None, None, None, "count(*) > 2", "sum(v) >= 5")
+
+
+@dataclass(frozen=True)
+class Hop:
+    length: int
+    slide: int
+
+
+@dataclass(frozen=True)
+class Cumulate:
+    size: int
+    step: int
+
+
+@dataclass(frozen=True)
+class Standing:
+    """ts in [low, high); None: no bound."""
+
+    low: int | None = None
+    high: int | None = None
+
+
+@dataclass(frozen=True)
+class Drawn:
+    name: str
+    window: Hop | Cumulate | Standing
+    dimensions: tuple[str, ...]
+    predicate: str | None
+    aggregates: tuple[tuple[str, str | None], ...]
+    having: str | None
+    emits_changes: bool
+    answers: str
+
+    def weft(self) -> str:
+        dims = [f"{e} AS g{i}" for i, e in enumerate(self.dimensions)]
+        aggs = [f"{sql} AS a{i}" for i, (sql, _) in enumerate(self.aggregates)]
+        text = f"SELECT {', '.join(dims + aggs)} FROM {self._source()}"
+        text += f" WHERE {self.predicate}" if self.predicate else ""
+        text += f" GROUP BY {', '.join(self.dimensions)}" if self.dimensions else ""
+        text += f" HAVING {self.having}" if self.having else ""
+        options = "" if self.answers == "auto" else f" WITH (answers = '{self.answers}')"
+        emit = " EMIT CHANGES" if self.emits_changes else ""
+        return f"CREATE CONTINUOUS QUERY {self.name}{options} AS {text}{emit}"
+
+    def _source(self) -> str:
+        window = self.window
+        if isinstance(window, Hop):
+            return f"s [RANGE {window.length} SECONDS SLIDE {window.slide} SECONDS]"
+        if isinstance(window, Cumulate):
+            parts = f"INTERVAL '{window.step}' SECONDS, INTERVAL '{window.size}' SECONDS"
+            return f"TABLE(CUMULATE(TABLE s, DESCRIPTOR(ts), {parts}))"
+        if window.low is None:
+            return "s"
+        if window.high is None:
+            return f"s [SINCE '{iso(window.low)}']"
+        return f"s [FROM '{iso(window.low)}' TO '{iso(window.high)}']"
+
+    def duck(self, clock: int | None) -> str:
+        """The whole history of a per-window query, or the answer of a standing one, at a clock."""
+        dims = [f"{e} AS g{i}" for i, e in enumerate(self.dimensions)]
+        aggs = [f"{duck or sql} AS a{i}" for i, (sql, duck) in enumerate(self.aggregates)]
+        aggs = [a.replace("count_if(v = 3)", "count(*) FILTER (WHERE v = 3)") for a in aggs]
+        where = f"({self.predicate})" if self.predicate else "true"
+        having = f" HAVING {self.having}" if self.having else ""
+        if isinstance(self.window, Standing):
+            low = START - 10**15 if self.window.low is None else self.window.low
+            high = 10**18 if self.window.high is None else self.window.high
+            seen = -(10**18) if clock is None else clock
+            grouped = f" GROUP BY {', '.join(self.dimensions)}" if self.dimensions else ""
+            time = f"epoch_us(ts) >= {low} AND epoch_us(ts) < {high} AND epoch_us(ts) <= {seen}"
+            return (
+                f"SELECT {', '.join(dims + aggs)} FROM r WHERE {where} AND {time}{grouped}{having}"
+            )
+        closed = "true" if self.emits_changes else f"e <= {-(10**18) if clock is None else clock}"
+        edges = ["make_timestamptz(s) AS window_start", "make_timestamptz(e) AS window_end"]
+        keys = ", ".join(["s", "e", *self.dimensions])
+        return (
+            f"SELECT {', '.join(edges + dims + aggs)} FROM ({self._windows()})"
+            f" WHERE {where} AND {closed} GROUP BY {keys}{having}"
+        )
+
+    def _windows(self) -> str:
+        if isinstance(self.window, Hop):
+            length, slide = self.window.length * SECOND, self.window.slide * SECOND
+            first = f"(epoch_us(ts) - {length}) // {slide} + 1"
+            starts = f"unnest(range({first}, epoch_us(ts) // {slide} + 1)) * {slide}"
+            return f"SELECT *, s + {length} AS e FROM (SELECT *, {starts} AS s FROM r)"
+        size, step = self.window.size * SECOND, self.window.step * SECOND
+        base = f"epoch_us(ts) // {size} * {size}"
+        first = f"(epoch_us(ts) % {size}) // {step} + 1"
+        ends = f"unnest(range({first}, {size // step} + 1)) * {step}"
+        return f"SELECT *, {base} AS s, {base} + {ends} AS e FROM r"
+
+
+def iso(micros: int) -> str:
+    return str(datetime.fromtimestamp(micros / SECOND, UTC).isoformat())
+
+
+def draw_query(rng: random.Random, name: str) -> Drawn:
+    kind = rng.random()
+    emits_changes = False
+    if kind < 0.7:
+        slide = rng.choice((5, 10, 15, 20, 30, 60))
+        window = Hop(slide + 5 * rng.randint(0, 12), slide)
+        emits_changes = rng.random() < 0.15
+    elif kind < 0.8:
+        step = rng.choice((5, 10, 20))
+        window = Cumulate(step * rng.randint(1, 6), step)
+    else:
+        low = rng.choice((None, None, START + rng.randint(0, 100) * SECOND))
+        high = None if low is None or rng.random() < 0.5 else low + rng.randint(1, 90) * SECOND
+        window = Standing(low, high)
+    constant = rng.randint(0, 8)
+    predicate = rng.choice(PREDICATES)
+    count = rng.randint(1, 4)
+    return Drawn(
+        name,
+        window,
+        rng.choice(DIMENSIONS),
+        predicate.format(c=constant, e=constant + 3) if predicate else None,
+        tuple(rng.sample(AGGREGATES, count)),
+        rng.choice(HAVING),
+        emits_changes,
+        rng.choice(("auto", "auto", "lazy", "eager")),
+    )
+
+
+@dataclass
+class Stream:
+    """Rows as pushed, and those that count: not late."""
+
+    rng: random.Random
+    clock: int | None = None
+    newest: int | None = None
+    kept: list[dict] = field(default_factory=list)
+    now: int = START
+
+    def batch(self) -> list[dict]:
+        rng, rows = self.rng, []
+        for _ in range(rng.randint(0, 60)):
+            self.now += rng.choice((0, 100_000, SECOND, 2 * SECOND))
+            back = rng.choice((0, 0, 0, 1, 3, 20)) * SECOND  # some late, some out of order
+            rows.append(
+                {
+                    "k": rng.choice(("a", "b", "ab", None)),
+                    "w": rng.choice(("p", "q")),
+                    "v": rng.choice((None, *range(9))),
+                    "x": rng.choice((None, *(i / 4 for i in range(24)))),
+                    "d": None if rng.random() < 0.1 else f"{rng.randint(0, 500) / 100:.2f}",
+                    "ts": self.now - back,
+                }
+            )
+            if rng.random() < 0.1:
+                rows.append(rows[-1])
+        return rows
+
+    def take(self, rows: list[dict]) -> None:
+        """What a batch does: late rows go, the clock moves."""
+        start = self.clock
+        for row in rows:
+            if start is None or row["ts"] >= start:
+                self.kept.append(row)
+                self.newest = max(self.newest or row["ts"], row["ts"])
+        if self.newest is not None:
+            mark = self.newest - DELAY
+            self.clock = mark if self.clock is None else max(mark, self.clock)
+
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        found = duckdb.connect(":memory:")
+        found.execute("SET TimeZone = 'UTC'")
+        found.execute(
+            "CREATE TABLE r (k VARCHAR, w VARCHAR, v INT, x DOUBLE, d DECIMAL(10,2), ts TIMESTAMPTZ)"
+        )
+        if self.kept:
+            rows = pa.table(
+                {
+                    **{n: [r[n] for r in self.kept] for n in ("k", "w", "v", "x", "d")},
+                    "ts": [r["ts"] for r in self.kept],
+                }
+            )
+            found.register("given", rows)
+            found.execute(
+                "INSERT INTO r SELECT k, w, v, x, d::DECIMAL(10,2), make_timestamptz(ts) FROM given"
+            )
+        return found
+
+
+def arrow_rows(rows: list[dict]) -> list[dict]:
+    """Rows as a user pushes them."""
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    return [{**row, "ts": epoch + timedelta(microseconds=row["ts"])} for row in rows]
+
+
+def bag(table: pa.Table) -> Counter:
+    """Rows as a bag; floats to nine digits, since sums are added in another order."""
+    return Counter(tuple(_plain(value) for value in row.values()) for row in table.to_pylist())
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else float(f"{value:.9g}") + 0.0
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    return value

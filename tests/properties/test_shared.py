@@ -1,0 +1,93 @@
+"""Shared aggregation against the oracle: hundreds of queries, at every batch.
+
+Queries come and go midway, answers are lazy and eager, the warehouse is reopened. `WEFT_SHARED=300
+WEFT_EXAMPLES=20 pytest tests/properties/test_shared.py` looks longer.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+
+import pytest
+from shared_oracle import COLUMNS, Drawn, Standing, Stream, arrow_rows, bag, draw_query
+
+import weft
+
+QUERIES = int(os.environ.get("WEFT_SHARED", "60"))
+SEEDS = range(int(os.environ.get("WEFT_EXAMPLES", "1")))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_shared_answers_equal_the_same_sql_over_the_rows(seed, tmp_path):
+    rng = random.Random(seed)
+    stream, live = Stream(rng), {}
+    with weft.connect(tmp_path) as db:
+        db.sql(f"CREATE STREAM s ({COLUMNS}, WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS)")
+        register(db, rng, live, QUERIES // 2)
+        for _ in range(3):
+            step(db, stream, live)
+        register(db, rng, live, QUERIES // 4)
+        check(db, stream, live)
+        drop(db, rng, live, QUERIES // 8)
+        step(db, stream, live)
+        db._engine.maintain()
+        check(db, stream, live)
+    with weft.connect(tmp_path) as db:
+        check(db, stream, live)
+        register(db, rng, live, QUERIES // 4)
+        for _ in range(2):
+            step(db, stream, live)
+        check_changes(db, live)
+
+
+def register(db: weft.Database, rng: random.Random, live: dict[str, Drawn], count: int) -> None:
+    drawn = [draw_query(rng, f"q{len(live)}_{i}_{rng.randint(0, 10**6)}") for i in range(count)]
+    db.sql(";\n".join(query.weft() for query in drawn))
+    live |= {query.name: query for query in drawn}
+    shown = db.sql("SHOW QUERIES").to_pylist()
+    unshared = [(r["strategy"], r["statement"]) for r in shown if r["strategy"][:6] != "shared"]
+    assert not unshared, unshared[:3]
+
+
+def drop(db: weft.Database, rng: random.Random, live: dict[str, Drawn], count: int) -> None:
+    for name in rng.sample(sorted(live), count):
+        db.sql(f"DROP QUERY {name}")
+        del live[name]
+
+
+def step(db: weft.Database, stream: Stream, live: dict[str, Drawn]) -> None:
+    rows = stream.batch()
+    if rows:
+        db.push("s", arrow_rows(rows))
+        db.run()
+        stream.take(rows)
+    check(db, stream, live)
+
+
+def check(db: weft.Database, stream: Stream, live: dict[str, Drawn]) -> None:
+    duck = stream.connection()
+    for name, query in live.items():
+        wanted = bag(duck.sql(query.duck(stream.clock)).to_arrow_table())
+        found = db.query(name)
+        if isinstance(query.window, Standing):
+            assert bag(found.results()) == wanted, f"{query.weft()} at {stream.clock}"
+            continue
+        assert bag(found.history()) == wanted, f"history of {query.weft()} at {stream.clock}"
+        newest = max((row[1] for row in wanted), default=None)
+        last = Counter({row: n for row, n in wanted.items() if row[1] == newest})
+        assert bag(found.results()) == last, f"{query.weft()} at {stream.clock}"
+
+
+def check_changes(db: weft.Database, live: dict[str, Drawn]) -> None:
+    """The changes, added up, are the answer."""
+    for name, query in live.items():
+        found, total = db.query(name), Counter()
+        for change in found.subscribe(follow=False):
+            row = tuple(change.row.values())
+            total[row] += 1 if change.kind == "insert" else -1
+            assert total[row] >= 0, f"{query.weft()} takes back what it never gave: {row}"
+        answer = found.results() if isinstance(query.window, Standing) else found.history()
+        whole = Counter(tuple(row.values()) for row in answer.to_pylist())
+        assert +total == whole, query.weft()
