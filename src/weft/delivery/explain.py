@@ -80,7 +80,8 @@ def explain_query(engine: Engine, view: View, record: QueryRecord) -> Explanatio
 
 def explain_select(engine: Engine, view: View, select: Select, emit: Emit | None) -> Explanation:
     plan = engine.plan_select(view, select, emit)
-    found = _explain(view, None, plan, "changes" if emit is Emit.CHANGES else None, None)
+    run = engine.plans.written_out(view, plan)
+    found = _explain(view, None, run, "changes" if emit is Emit.CHANGES else None, None)
     try:
         would = explain_would(engine, view, plan, select.text, emit is Emit.CHANGES)
     except CannotShare as reason:

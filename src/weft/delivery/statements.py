@@ -8,10 +8,13 @@ from typing import Any
 
 from weft.catalog.records import QueryRecord, StreamRecord, TableRecord, to_instant
 from weft.catalog.rules import unknown
+from weft.catalog.view import View
 from weft.delivery.explain import explain_query, explain_select, render
 from weft.engine import Engine
+from weft.engine.aggregates import marked, user_defined, written_out
 from weft.errors import SqlError, TypeProblem
 from weft.logical.aggregates import Aggregates
+from weft.logical.query import BoundQuery
 from weft.logical.relations import Column, TableDefinition
 from weft.logical.windows import duration
 from weft.results.pull import Namespace, pull
@@ -72,6 +75,10 @@ class Executor:
         return self._query(self._engine.create_query(statement).name)
 
     @execute.register
+    def _(self, statement: st.CreateAggregate) -> None:
+        self._engine.create_aggregate(statement)
+
+    @execute.register
     def _(self, statement: st.Drop) -> None:
         place = {"line": statement.line, "column": statement.column}
         self._engine.drop(statement.kind, statement.name, statement.if_exists, **place)
@@ -81,7 +88,7 @@ class Executor:
         with self._engine.catalog.read() as view:
             record = view.find(statement.table)
             if isinstance(record, TableRecord):
-                bound = bind(statement.select, Namespace(view), is_standing=False)
+                bound = self._bound(view, statement.select)
             elif not isinstance(record, StreamRecord):
                 raise unknown(
                     view,
@@ -135,9 +142,16 @@ class Executor:
     @execute.register
     def _(self, statement: st.Select) -> Any:
         with self._engine.catalog.read() as view:
-            bound = bind(statement, Namespace(view), is_standing=False)
+            bound = self._bound(view, statement)
             aggregates = self._engine.plans.aggregates(view)
             return pull(bound, view, self._engine.root, aggregates)
+
+    def _bound(self, view: View, select: st.Select) -> BoundQuery:
+        """A select that runs now, its user-defined aggregates written out."""
+        known = self._engine.plans.aggregates(view)
+        functions = user_defined(known)
+        bound = bind(select, Namespace(view), is_standing=False, functions=functions)
+        return written_out(marked(bound, known), known)
 
     @execute.register
     def _(self, statement: st.Show) -> Any:

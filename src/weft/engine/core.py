@@ -18,7 +18,7 @@ from weft.catalog.records import QueryRecord, StreamRecord, TableRecord, to_micr
 from weft.catalog.rules import unknown
 from weft.catalog.store import Catalog
 from weft.catalog.view import View
-from weft.engine import data, registry
+from weft.engine import aggregates, data, registry
 from weft.engine.plans import Plans
 from weft.errors import SqlError
 from weft.logical.relations import Emit, StreamDefinition, TableDefinition
@@ -26,7 +26,7 @@ from weft.logical.windows import microseconds
 from weft.plan.recompute import RecomputePlan, plan_recompute
 from weft.settings import load_settings
 from weft.sql.intervals import interval_from_text
-from weft.sql.statements import CreateQuery, Select
+from weft.sql.statements import CreateAggregate, CreateQuery, Select
 from weft.storage.inbox import Inbox
 from weft.storage.sweep import sweep_orphans
 
@@ -163,7 +163,7 @@ class Engine:
             return self.plans.of(view, record)
 
     def plan_select(self, view: View, select: Select, emit: Emit | None) -> RecomputePlan:
-        """The plan that a select would have if it were registered."""
+        """The plan that a select would have if it were registered, its aggregates marked."""
         with self.lock:
             return plan_recompute(self.plans.bind(view, select, emit))
 
@@ -185,7 +185,13 @@ class Engine:
     def create_queries(self, statements: list[CreateQuery]) -> None:
         registry.create_queries(self, statements)
 
+    def create_aggregate(self, statement: CreateAggregate) -> None:
+        aggregates.create_aggregate(self, statement)
+
     def drop(self, kind: str, name: str, if_exists: bool, **place: int) -> None:
+        if kind == "aggregate":
+            aggregates.drop_aggregate(self, name, if_exists, **place)
+            return
         registry.drop(self, kind, name, if_exists, **place)
 
     def push(self, name: str, rows: Any) -> int:

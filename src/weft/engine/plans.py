@@ -5,7 +5,8 @@ from __future__ import annotations
 from weft.catalog.records import QueryRecord
 from weft.catalog.store import Catalog
 from weft.catalog.view import View
-from weft.logical.aggregates import BUILT_IN, Aggregates
+from weft.engine.aggregates import known_aggregates, marked, user_defined, written_out_plan
+from weft.logical.aggregates import Aggregates
 from weft.logical.query import BoundQuery
 from weft.logical.relations import Emit
 from weft.plan.inline import inline_views
@@ -35,7 +36,7 @@ class Plans:
         if record.id not in self.by_id:
             statement = parse(record.statement)[0]
             bound = self.bind(view, statement.select, statement.emit)
-            self.add(record, bound, plan_recompute(bound))
+            self.add(record, bound, self.written_out(view, plan_recompute(bound)))
         return self.by_id[record.id]
 
     def add(self, record: QueryRecord, bound: BoundQuery, plan: RecomputePlan) -> None:
@@ -43,9 +44,10 @@ class Plans:
         self.by_id[record.id] = plan
 
     def bind(self, view: View, select: Select, emit: Emit | None) -> BoundQuery:
-        """Bind a select, with the standing queries it reads inlined."""
-        bound = bind(select, Standing(view), emit)
-        return inline_views(bound, lambda name: self._definition(view, name))
+        """Bind a select, its aggregates marked, with the standing queries it reads inlined."""
+        known = self.aggregates(view)
+        bound = bind(select, Standing(view), emit, functions=user_defined(known))
+        return inline_views(marked(bound, known), lambda name: self._definition(view, name))
 
     def _definition(self, view: View, name: str) -> BoundQuery:
         record = view.find(name)
@@ -54,7 +56,11 @@ class Plans:
 
     def aggregates(self, view: View) -> Aggregates:
         """The aggregate functions that queries may use: built-in and user-defined."""
-        return BUILT_IN
+        return known_aggregates(tuple(view.aggregates()))
+
+    def written_out(self, view: View, plan: RecomputePlan) -> RecomputePlan:
+        """A plan as Spark runs it: without user-defined aggregates."""
+        return written_out_plan(plan, self.aggregates(view))
 
     def forget(self, record: QueryRecord) -> None:
         """Drop a plan; plans that had its definition inlined are made anew."""

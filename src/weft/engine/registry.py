@@ -21,6 +21,7 @@ from weft.catalog.rules import (
     unknown,
 )
 from weft.catalog.view import View
+from weft.engine.aggregates import user_defined
 from weft.errors import SqlError
 from weft.logical.aggregates import CannotShare
 from weft.logical.query import BoundQuery
@@ -125,16 +126,17 @@ def _planned(
 
     check_query_options(statement)
     bound = engine.plans.bind(view, statement.select, statement.emit)
-    reads = _reads(view, bound, statement)
+    reads = _reads(engine, view, bound, statement)
     refuse_cycle(view, reads, old)
-    plan = plan_recompute(bound)
+    drafted = plan_recompute(bound)
+    plan = engine.plans.written_out(view, drafted)
     load_shared(view, world, plan)
     analyses = engine.analyses
     answer = analyses.schema(world, plan, statement.text)
     horizons = horizons_of(plan, world)
     record = make_record(0, statement.name, statement.text, bound, plan, answer, reads, horizons, 0)
     try:
-        sharing = _share(engine, view, statement, plan, answer.names, horizons)
+        sharing = _share(engine, view, statement, drafted, answer.names, horizons)
         record = replace(record, strategy="shared")
     except CannotShare as reason:
         sharing = None
@@ -258,9 +260,12 @@ def release(change: Change, dropped: QueryRecord) -> None:
         release_unused(change, int(dropped.reads[0].split(":")[1]))
 
 
-def _reads(view: View, bound: BoundQuery, statement: CreateQuery) -> tuple[str, ...]:
+def _reads(
+    engine: Engine, view: View, bound: BoundQuery, statement: CreateQuery
+) -> tuple[str, ...]:
     """The owners that a statement names itself, before views are inlined, and what those read."""
-    direct = bind(statement.select, Standing(view), statement.emit)
+    functions = user_defined(engine.plans.aggregates(view))
+    direct = bind(statement.select, Standing(view), statement.emit, functions=functions)
     names = [s.relation.name for s in (*direct.sources, *bound.sources)]
     return tuple(dict.fromkeys(owner_of(view, name) for name in names))
 
