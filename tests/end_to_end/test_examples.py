@@ -20,6 +20,14 @@ after two more readings:
 at 10:30: paid ['Ada', 'Cem'], unpaid ['Ben']
 at 10:40: paid ['Ada', 'Ben', 'Cem'], unpaid []
 """,
+    "own_aggregate": """\
+10:01 ACME 10.75
+10:01 INIT 50.0
+10:02 ACME 12.0
+10:02 INIT 54.0
+kept: sum(price * qty), in a node that 2 queries read
+kept: sum(qty), in a node that 2 queries read
+""",
     "tables_and_time": """\
 one order of 2 at 10.0: [{'name': 'Choclate', 'turnover': 20.0}]
 another after the price has doubled: the first still counts at 10.0: [{'name': 'Choclate', 'turnover': 60.0}]
