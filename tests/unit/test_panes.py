@@ -7,7 +7,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.logical.windows import Cumulating, Hopping, microseconds
 from weft.logical.panes import (
     RADIX,
     Panes,
@@ -19,6 +18,7 @@ from weft.logical.panes import (
     pyramid,
     windows_between,
 )
+from weft.logical.windows import Cumulating, Hopping, microseconds
 
 SECONDS = st.integers(1, 200).map(lambda s: timedelta(seconds=s))
 

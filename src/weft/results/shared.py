@@ -19,6 +19,7 @@ import pyarrow as pa
 from weft.catalog.records import QueryRecord, Segment, StreamRecord
 from weft.catalog.view import View
 from weft.logical.panes import Windows, cover, windows_between
+from weft.logical.statistics import Statistic
 from weft.optimizer.codec import load
 from weft.optimizer.network import live_node, route_of
 from weft.optimizer.nodes import AggregateClass, Finish, LiveNode, Route
@@ -167,16 +168,16 @@ class SharedAnswer:
                 continue
             tables[name] = pa.table({"w": covered.window, "l": covered.level, "p": covered.pane})
             columns = [*self.finish.dimensions, *(s.column for s in self.finish.statistics)]
-            shown = ", ".join(f"p.{duck.name(c)}" for c in columns)
+            shown = ", ".join([f"p.{LEVEL}", f"p.{PANE}", *(f"p.{duck.name(c)}" for c in columns)])
             parts.append(
-                f"SELECT c.w, {shown or '1 AS _weft_one'} FROM {self.scan(segments)} p JOIN {name} c"
+                f"SELECT c.w, {shown} FROM {self.scan(segments)} p JOIN {name} c"
                 f" ON p.{LEVEL} = c.l AND p.{PANE} = c.p"
                 f" WHERE p.{PANE} BETWEEN {low} AND {high} AND {reach.route.condition.sql}{bound}"
             )
         if not parts:
             return Reading(self.nothing(), {})
         keys = ["w", *map(duck.name, self.finish.dimensions)]
-        merged = ", ".join([*keys, *self.merges()])
+        merged = ", ".join([*keys, *self.merges(f"{LEVEL}, {PANE}")])
         sql = f"SELECT {merged} FROM ({' UNION ALL '.join(parts)}) GROUP BY {', '.join(keys)}"
         edges = f"make_timestamptz(s) AS {START}, make_timestamptz(e) AS {END}"
         sql = f"SELECT m.*, {edges} FROM ({sql}) m JOIN weft_windows USING (w)"
@@ -207,8 +208,19 @@ class SharedAnswer:
             f" WHERE _weft_class = {self.record.class_id} AND {between}"
         ), lazy
 
-    def merges(self) -> list[str]:
-        return [f"{s.duck_merged()} AS {s.column}" for s in self.finish.statistics]
+    def merges(self, order: str | None = None) -> list[str]:
+        """The merge of each statistic. With an order, floats are added in it, so that the same
+        partials give the same sum to the last digit: what was told can be taken back."""
+        return [f"{self._merge(s, order)} AS {s.column}" for s in self.finish.statistics]
+
+    @staticmethod
+    def _merge(statistic: Statistic, order: str | None) -> str:
+        is_inexact = "double" in statistic.type or "float" in statistic.type
+        if order is None or not is_inexact:
+            return statistic.duck_merged()
+        column = duck.name(statistic.column)
+        ordered = statistic.duck_merge.replace("({})", f"({column} ORDER BY {order}, {column})", 1)
+        return ordered.replace("{}", column)
 
     def nothing(self) -> str:
         from weft.results.answers import duck_type

@@ -90,7 +90,7 @@ def standing_log(answer: SharedAnswer, after: int) -> Reading:
 def _versions(answer: SharedAnswer, rows: str, same: str, when: str, keys: list[str]) -> str:
     """Each changed group, merged over its partials up to (or before) the change."""
     grouped = ", ".join([f"g.{AT}", *(f"g.{k}" for k in keys)])
-    merges = ", ".join(["", *answer.merges()])
+    merges = ", ".join(["", *answer.merges(f"r.{PANE}")])
     return (
         f"SELECT {grouped}, count(r.{PANE}) AS _weft_parts{merges} FROM {GROUPS} g"
         f" LEFT JOIN ({rows}) r ON {same} AND {when} GROUP BY {grouped}"
@@ -175,7 +175,8 @@ def _joined(found: list[tuple[Windows, np.ndarray]]) -> tuple[Windows, np.ndarra
 def _covered(answer: SharedAnswer, windows: Windows, tables: dict[str, pa.Table]) -> list[str]:
     parts = []
     columns = [*answer.finish.dimensions, *(s.column for s in answer.finish.statistics)]
-    shown = ", ".join(["c.w", f"p.{VERSION}", *(f"p.{duck.name(c)}" for c in columns)])
+    helpers = ["c.w", *(f"p.{name}" for name in (LEVEL, PANE, VERSION))]
+    shown = ", ".join([*helpers, *(f"p.{duck.name(c)}" for c in columns)])
     for i, reach in enumerate(answer.reaches):
         covered = cover(windows, reach.live.node.panes, reach.live.node.pyramid)
         if reach.segments and len(covered.pane):
@@ -190,7 +191,7 @@ def _covered(answer: SharedAnswer, windows: Windows, tables: dict[str, pa.Table]
 
 def _windows_at(answer: SharedAnswer, rows: str, when: str) -> str:
     keys = ["g.n", "g.s", "g.e", *(f"r.{duck.name(d)}" for d in answer.finish.dimensions)]
-    merges = ", ".join(["", *answer.merges()])
+    merges = ", ".join(["", *answer.merges(f"r.{LEVEL}, r.{PANE}, r.{VERSION}")])
     dimensions = ", ".join(["", *(f"r.{duck.name(d)}" for d in answer.finish.dimensions)])
     return (
         f"SELECT g.n AS {AT}, make_timestamptz(g.s) AS {START}, make_timestamptz(g.e) AS {END}"
