@@ -13,14 +13,16 @@ from decimal import Decimal
 
 NUMBERS = ["-1", "0", "1", "2", "3", "5", "5.5", "2.50", "-0.5", "1e0", "2.5e0", "7L", "3D", "100"]
 COLUMNS: dict[str, tuple[str, list[object], list[str]]] = {  # type, values of rows, constants
-    "k": ("TINYINT", [-128, -1, 0, 1, 2, 3, 5, 6, 100, 127], [*NUMBERS, "127", "-128", "300", "127.5"]),
-    "a": ("INT", [-(2**31), -1, 0, 1, 2, 3, 4, 5, 6, 7, 2**31 - 1], [*NUMBERS, "2147483647", "1e10"]),
+    "k": ("TINYINT", [-128, -1, 0, 1, 2, 3, 5, 6, 100, 127],
+          [*NUMBERS, "127", "-128", "300", "127.5"]),
+    "a": ("INT", [-(2**31), -1, 0, 1, 2, 3, 4, 5, 6, 7, 2**31 - 1],
+          [*NUMBERS, "2147483647", "1e10"]),
     "b": ("INT", [-5, 0, 1, 2, 3, 5, 8], NUMBERS),
     "l": ("BIGINT", [-(2**63), -1, 0, 1, 2, 3, 5, 2**53, 2**53 + 1, 2**63 - 1],
           [*NUMBERS, "9007199254740992", "9007199254740993", "9223372036854775807", "1e19"]),
     "f": ("FLOAT", [-math.inf, -1.0, -0.0, 0.0, 0.1, 0.5, 1.0, 2.5, 3.0, 1e30, math.inf, math.nan],
           [*NUMBERS, "0.1", "0.1e0", "0.5F", "CAST('NaN' AS FLOAT)", "16777217"]),
-    "x": ("DOUBLE", [-math.inf, -1.5, -0.0, 0.0, 0.1, 1.0, 2.5, 3.0, 5.5, 1e300, math.inf, math.nan],
+    "x": ("DOUBLE", [-math.inf, -1.5, -0.0, 0.0, 0.1, 1.0, 2.5, 5.5, 1e300, math.inf, math.nan],
           [*NUMBERS, "0.1", "-0.0e0", "CAST('NaN' AS DOUBLE)", "CAST('Infinity' AS DOUBLE)",
            "CAST('-Infinity' AS DOUBLE)"]),
     "y": ("DOUBLE", [-2.0, -0.0, 0.0, 1.0, 2.5, 1e10, math.nan], NUMBERS),
@@ -29,7 +31,8 @@ COLUMNS: dict[str, tuple[str, list[object], list[str]]] = {  # type, values of r
     "s": ("STRING", ["", "a", "a\0", "aa", "ab", "b", "ä", "z%", "𝄞", "\uffff", "A"],
           ["'a'", "'aa'", "'b'", "''", "'ä'", "'A'", "'nowhere'", "'it\\'s'", "'𝄞'"]),
     "u": ("STRING", ["a", "b", "ab", "2020-01-01"], ["'a'", "'b'", "'ab'", "'2020-01-01'"]),
-    "d": ("DATE", [dt.date(2019, 12, 31), dt.date(2020, 1, 1), dt.date(2020, 1, 2), dt.date(1600, 1, 1)],
+    "d": ("DATE", [dt.date(2019, 12, 31), dt.date(2020, 1, 1), dt.date(2020, 1, 2),
+                   dt.date(1600, 1, 1)],
           ["'2020-01-01'", "DATE '2020-01-01'", "DATE'2020-01-02'", "'1999-05-05'"]),
     "ts": ("TIMESTAMP", [dt.datetime(2020, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=m)
                          for m in (-1, 0, 1, 1_500_000, 86_400_000_000)],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import pytest
 from sqlglot import parse_one
 
-from weft.optimizer.atoms import Bit, Ranking, from_data, to_data
+from weft.optimizer import codec
+from weft.optimizer.atoms import Bit, Ranking
 from weft.optimizer.predicates import Predicate, condition_over, extend, factor, signatures
 from weft.sql.dialect import DIALECT
 
@@ -127,11 +127,11 @@ def test_an_equality_is_answered_by_cuts_too() -> None:
     assert condition_over(signatures([read("a = 5")]).atoms, read("a >= 5")) is None
 
 
-def test_atoms_survive_json() -> None:
+def test_atoms_survive_the_catalog() -> None:
     texts = ["x = CAST('NaN' AS DOUBLE)", "x <= CAST('Infinity' AS DOUBLE)", "p > 1.5", "s > 'it'",
              "ts > '2020-01-01'", "d = '2020-01-01'", "a = 3", "a IS NULL", "f < 0.1"]  # fmt: skip
     atoms = signatures([read(text) for text in texts]).atoms
-    again = [from_data(json.loads(json.dumps(to_data(atom)))) for atom in atoms]
+    again = [codec.load(codec.dump(atom)) for atom in atoms]
     assert again == list(atoms)
     assert [a.column for a in again] == [a.column for a in atoms]
     assert any(isinstance(a, Ranking) and any(c is math.nan for c in a.cuts) for a in again)

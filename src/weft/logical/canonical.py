@@ -4,10 +4,10 @@ Law: canonical(e) has the value of e on every row, NULL and NaN included, and
 canonical(canonical(e)) = canonical(e). Two expressions are one exactly if their texts are equal.
 Why: `a < 5 AND b = 1` and `1 = b AND NOT a >= 5` must be one predicate, `CAT(x)` and `cat( x )` one
 dimension. Source: ARGUS §3.3 (canonical group expressions), PSoup §4.2.2 (boolean factors).
-Sound because each rule holds in Kleene's three-valued logic, over Spark's total order of values (NaN
-is the largest and equals itself, 0.0 = -0.0), and none looks at types: + and * commute, but are not
-re-associated (floats); literals of different types stay apart. AND and OR may come out in another
-order, as in Spark itself; see weft.logical.total for expressions that may raise an error.
+Sound because each rule holds in Kleene's three-valued logic, over Spark's total order of values
+(NaN is the largest and equals itself, 0.0 = -0.0), and none looks at types: + and * commute, but
+are not re-associated (floats); literals of different types stay apart. AND and OR may come out
+in another order, as in Spark itself, guards first: see weft.logical.total for what may raise.
 What cannot be repeated (rand()) and what holds a nested query only has its names normalised.
 """
 

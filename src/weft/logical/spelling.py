@@ -9,9 +9,9 @@ from sqlglot.dialects.spark import Spark
 
 # Functions that give something else each time they are called on the same row.
 UNREPEATABLE = frozenset(
-    ["RAND", "RANDN", "RANDOM", "RANDSTR", "UNIFORM", "UUID", "SHUFFLE", "MONOTONICALLY_INCREASING_ID",
-     "SPARK_PARTITION_ID", "INPUT_FILE_NAME", "INPUT_FILE_BLOCK_START", "INPUT_FILE_BLOCK_LENGTH",
-     "JAVA_METHOD", "REFLECT", "TRY_REFLECT"]
+    ["RAND", "RANDN", "RANDOM", "RANDSTR", "UNIFORM", "UUID", "SHUFFLE", "SPARK_PARTITION_ID",
+     "MONOTONICALLY_INCREASING_ID", "INPUT_FILE_NAME", "INPUT_FILE_BLOCK_START",
+     "INPUT_FILE_BLOCK_LENGTH", "JAVA_METHOD", "REFLECT", "TRY_REFLECT"]
 )  # fmt: skip
 UNITS = {
     "YYYY": "YEAR", "YY": "YEAR", "MM": "MONTH", "MON": "MONTH", "DD": "DAY",

@@ -1,9 +1,9 @@
 """Atoms of a signature: ranks and bits, each a column computed once per row for all queries.
 
 A *rank* places a row's value among the constants that queries compare an expression with, so that
-each of these comparisons is a range of ranks; a *bit* is one condition evaluated as it stands. These
-are the two halves of PSoup's Query SteM (§4.2.2): its trees of constants per attribute and its
-predicateList.
+each of these comparisons is a range of ranks; a *bit* is one condition evaluated as it stands.
+These are the two halves of PSoup's Query SteM (§4.2.2): its trees of constants per attribute and
+its predicateList.
 
     Ranking, cuts c1 < … < cn:    rank(v) = how many ci <= v      v in [ci, cj) ⇔ rank in [i, j-1]
     Ranking, points p1 < … < pn:  rank(v) = i if v = pi, else 0   v = pi        ⇔ rank = i
@@ -16,13 +16,11 @@ Columns are named by what they hold, constants included: other constants make an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
-from typing import Any
 
 from weft.logical.statistics import digest
 from weft.optimizer.domains import Domain, domain_of
-from weft.optimizer.literals import Value
+from weft.optimizer.literals import Value, same_nan
 
 
 @dataclass(frozen=True)
@@ -33,6 +31,9 @@ class Ranking:
     type: str
     cuts: tuple[Value, ...]
     is_points: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cuts", tuple(map(same_nan, self.cuts)))
 
     @property
     def key(self) -> str:
@@ -72,31 +73,3 @@ class Bit:
 
 
 Atom = Ranking | Bit
-
-
-def to_data(atom: Atom) -> dict[str, Any]:
-    """An atom as JSON data, for the catalog."""
-    if isinstance(atom, Bit):
-        return {"bit": atom.expression}
-    plain = [cut if isinstance(cut, int | str) else str(cut) for cut in atom.cuts]
-    how = "points" if atom.is_points else "cuts"
-    return {"rank": atom.expression, "type": atom.type, how: plain}
-
-
-def from_data(data: dict[str, Any]) -> Atom:
-    if "bit" in data:
-        return Bit(data["bit"])
-    how = "points" if "points" in data else "cuts"
-    kind = data["type"].split("(")[0]
-    cuts = tuple(_value(kind, cut) for cut in data[how])
-    return Ranking(data["rank"], data["type"], cuts, how == "points")
-
-
-def _value(kind: str, plain: int | str) -> Value:
-    if kind == "decimal":
-        return Decimal(plain)
-    if kind != "double":
-        return plain
-    from math import nan
-
-    return nan if plain == "nan" else float(plain)

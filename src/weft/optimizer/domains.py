@@ -4,12 +4,14 @@ Every such type has a next value for each value: integers and decimals of fixed 
 microseconds, doubles (the next representable one; NaN follows infinity), strings in byte order (the
 same string and a zero byte). So each comparison with a constant is a half-open interval,
 
-    x >= c: [c, ∞)    x > c: [next c, ∞)    x < c: (-∞, c)    x <= c: (-∞, next c)    x = c: [c, next c)
+    x >= c: [c, ∞)   x > c: [next c, ∞)   x < c: (-∞, c)   x <= c: (-∞, next c)
+    x = c: [c, next c)
 
-and one kind of cut, "x >= c", decides all of them. A constant between two values is rounded up: for an
-INT, x < 5.5 is x < 6. Sound because Spark compares the accepted pairs of types exactly, or rounds the
-constant to the expression's type as here. Pairs of which this cannot be said (BIGINT with DOUBLE,
-STRING with a number, collated strings) are not accepted and are evaluated by Spark as they stand.
+and one kind of cut, "x >= c", decides all of them. A constant between two values is rounded up: for
+an INT, x < 5.5 is x < 6. Sound because Spark compares the accepted pairs of types exactly, or
+rounds the constant to the expression's type as here. Pairs of which this cannot be said (BIGINT
+with DOUBLE, STRING with a number, collated strings) are not accepted and are evaluated by Spark as
+they stand.
 """
 
 from __future__ import annotations
@@ -24,7 +26,16 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from weft.optimizer.literals import EPOCH, MOST_DIGITS, Constant, Kind, Value, days, micros
+from weft.optimizer.literals import (
+    EPOCH,
+    MOST_DIGITS,
+    Constant,
+    Kind,
+    Value,
+    days,
+    micros,
+    same_nan,
+)
 
 WIDE = Context(prec=80)  # more digits than any Spark decimal has: nothing is rounded here
 
@@ -251,5 +262,5 @@ def _far_name(number: float) -> str:
 
 
 def _double(value: Value) -> float:
-    """NaN is one object, so that equal cuts are equal; -0.0 becomes 0.0, which equals it."""
-    return math.nan if math.isnan(value) else float(value) + 0.0
+    """-0.0 becomes 0.0, which equals it."""
+    return same_nan(float(value) + 0.0)

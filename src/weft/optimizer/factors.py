@@ -1,11 +1,12 @@
 """From a WHERE clause to factors: comparisons with constants, and everything else as bits.
 
-A factor is a top-level conjunct of the canonical form; nothing is multiplied out, so a predicate has
-at most as many factors as it has conjuncts. Comparisons of one expression meet in one interval, so
-`a > 5 AND a <= 9` on an INT and `a BETWEEN 6 AND 9` are the same predicate.
+A factor is a top-level conjunct of the canonical form; nothing is multiplied out, so a predicate
+has at most as many factors as it has conjuncts. Comparisons of one expression meet in one interval,
+so `a > 5 AND a <= 9` on an INT and `a BETWEEN 6 AND 9` are the same predicate.
 
 What may raise an error (weft.logical.total) is evaluated only where the predicate's other factors
-hold: one bit `CASE WHEN <the others> THEN <it> ELSE FALSE END`. Alone it has nothing to stand behind.
+hold: one bit `CASE WHEN <the others> THEN <it> ELSE FALSE END`. Alone it has nothing to stand
+behind.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from weft.optimizer.domains import Beyond, Domain, Place, Value
+from weft.optimizer.domains import Beyond, Domain, Place
+from weft.optimizer.literals import Value, same_nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,10 @@ class Interval:
     low: Value | None = None
     high: Value | None = None
     is_empty: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", same_nan(self.low))
+        object.__setattr__(self, "high", same_nan(self.high))
 
     def cuts(self) -> tuple[Value, ...]:
         """The constants c of which a rank must say whether v >= c."""

@@ -1,8 +1,8 @@
 """Constants in a predicate: what Spark makes of a literal, where that is certain.
 
-Only spellings whose value is beyond doubt are read; `literal` says None to any other, and the factor
-is then evaluated by Spark as it stands. Texts of dates and times are read as in a session in UTC,
-which Weft requires of its sessions.
+Only spellings whose value is beyond doubt are read; `literal` says None to any other, and the
+factor is then evaluated by Spark as it stands. Texts of dates and times are read as in a session in
+UTC, which Weft requires of its sessions.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ class Constant:
 
     kind: Kind
     value: Value
+
+
+def same_nan(value: Value | None) -> Value | None:
+    """NaN is one object in here, so that equal constants are equal; others stay as they are."""
+    return math.nan if isinstance(value, float) and math.isnan(value) else value
 
 
 def literal(node: exp.Expression) -> Constant | None:

@@ -3,11 +3,28 @@
 Constants are compiled into generated code only where they are few:
 
 * **tree**: balanced CASE comparisons. Up to FEW constants, and for what the others cannot hold.
-* **search**: numbers, dates and instants, through Spark ML's Bucketizer. Exact because a double holds
-  them in order: integers, days and microseconds where constants are below 2^53 (beyond it rounding is
-  monotone, so values still fall on the right side), decimals of at most 15 digits. NaN, infinity and
-  -0.0, which Java orders below 0.0, are dealt with around it.
+* **search**: numbers, dates and instants, through Spark ML's Bucketizer. Exact because a double
+  holds them in order: integers, days and microseconds where constants are below 2^53 (beyond it
+  rounding is monotone, so values still fall on the right side), decimals of at most 15 digits. NaN,
+  infinity and -0.0, which Java orders below 0.0, are dealt with around it.
 * **lookup**: equality with strings, through Spark ML's StringIndexerModel, a hash map.
+
+CPU seconds for 5 million rows, the sum of the ranks included (Spark 4.3, a busy machine; 0.3
+without ranks, 0.6 for the length of the string):
+
+    constants                      10     60    255   4,000
+    INT, tree                    0.31   0.30   2.08       -
+    INT, search                  0.34   0.22   0.26    0.53
+    INT = points, search         0.28   0.26   0.22    0.56
+    DOUBLE, search               0.28   0.23   0.32    0.70
+    STRING = points, tree        0.41   2.90   3.79       -
+    STRING = points, lookup      0.66   0.58   0.66    0.89
+    STRING ranges, tree          0.38   0.48   3.21   (4.66 for a tenth of the rows)
+
+A tree falls off where its method passes 8,000 bytes, which HotSpot does not compile. Tried and
+left: array_binary_search takes time in proportion to the array (17 s at 4,000), and so do a literal
+map and CASE x WHEN … (fifty times the lookup at 255 strings); a broadcast join is about as fast as
+the lookup, but runs a job.
 """
 
 from __future__ import annotations
@@ -16,8 +33,6 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pyspark.ml.feature import Bucketizer, StringIndexerModel
-
 from weft.optimizer.atoms import Ranking
 from weft.optimizer.domains import Beyond, Decimals
 from weft.optimizer.literals import Value
@@ -25,6 +40,7 @@ from weft.optimizer.literals import Value
 FEW = 16
 EXACT = 2**53
 EXACT_DIGITS = 15
+CACHED = 1024  # rankings whose texts and transformers are kept from batch to batch
 AS_DOUBLE = {
     "double": "({}) + 0.0D",  # -0.0 + 0.0 is 0.0
     "date": "CAST(unix_date({}) AS DOUBLE)",
@@ -33,11 +49,13 @@ AS_DOUBLE = {
 }
 
 
+@lru_cache(maxsize=CACHED)
 def is_searched(ranking: Ranking) -> bool:
     """Whether a transformer of Spark ML finds the rank; otherwise it is SQL alone."""
     return len(ranking.cuts) > FEW and (_is_lookup(ranking) or _fits_double(ranking))
 
 
+@lru_cache(maxsize=CACHED)
 def input_sql(ranking: Ranking) -> str:
     """What is searched for: the expression, as a double unless it is looked up as a string."""
     if not is_searched(ranking) or _is_lookup(ranking):
@@ -45,9 +63,11 @@ def input_sql(ranking: Ranking) -> str:
     return AS_DOUBLE.get(ranking.type, "CAST({} AS DOUBLE)").format(ranking.expression)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=CACHED)
 def searcher(ranking: Ranking, value: str, found: str, application: str):
     """The transformer from column `value` to column `found`; made once per Spark application."""
+    from pyspark.ml.feature import Bucketizer, StringIndexerModel  # takes a second to import
+
     if _is_lookup(ranking):
         return StringIndexerModel.from_labels(
             list(ranking.cuts), inputCol=value, outputCol=found, handleInvalid="keep"
@@ -57,6 +77,7 @@ def searcher(ranking: Ranking, value: str, found: str, application: str):
     return Bucketizer(splits=splits, inputCol=value, outputCol=found, handleInvalid="keep")
 
 
+@lru_cache(maxsize=CACHED)
 def rank_sql(ranking: Ranking, value: str, found: str) -> str:
     """The rank, from the column of values and, if searched, the column that the search left."""
     if not is_searched(ranking):
