@@ -50,7 +50,9 @@ def draft(
     is_versioned = is_paned and emits_changes
     _check(query, plan, is_paned and not is_versioned)
     if not query.is_total:
-        raise CannotShare("an expression of it may fail on some row, which must not stop the others")
+        raise CannotShare(
+            "an expression of it may fail on some row, which must not stop the others"
+        )
     bounds = [] if is_paned else _time_bounds(query.window, horizon)
     tests = [test for test in (query.predicate, *bounds) if test is not None]
     predicate = factor(exp.and_(*tests) if tests else None, type_of)

@@ -27,7 +27,6 @@ from weft.spark.signature import with_signature
 
 NODE, LEVEL, PANE, VERSION = "_weft_node", "_weft_level", "_weft_pane", "_weft_version"
 SET, STEP = "_weft_set", "_weft_step"
-HEAVY = ("struct", "array", "map", "binary")  # states that only the nodes that need them shall have
 
 
 def fold(rows: DataFrame, nodes: Sequence[LiveNode], evaluation: int) -> DataFrame | None:
@@ -41,11 +40,12 @@ def fold(rows: DataFrame, nodes: Sequence[LiveNode], evaluation: int) -> DataFra
 
 
 def families(nodes: Sequence[LiveNode]) -> list[list[LiveNode]]:
-    """Roots that are folded together: of the same panes, those with large states by themselves."""
+    """Roots that are folded together: of the same panes, but those with states of no fixed width
+    by themselves, since they make Spark sort the whole aggregation."""
     groups: dict[tuple, list[LiveNode]] = defaultdict(list)
     for live in nodes:
         if live.parent_id is None:
-            is_heavy = any(s.type.startswith(HEAVY) for s in live.node.statistics)
+            is_heavy = not all(s.is_light for s in live.node.statistics)
             groups[live.node.panes, live.id if is_heavy else None].append(live)
     return list(groups.values())
 
