@@ -226,7 +226,7 @@ class Batches:
             return ingest(classified, record, tick, self._root, batch_id), None
         with ThreadPoolExecutor(1, thread_name_prefix="weft-fold") as pool:
             folding = pool.submit(
-                fold_paned, rows_only(classified), self._root, record.id, nodes,
+                fold_paned, rows_only(classified, record), self._root, record.id, nodes,
                 record.evaluation + 1, tick,
             )  # fmt: skip
             brought = ingest(classified, record, tick, self._root, batch_id)

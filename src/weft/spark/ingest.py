@@ -69,19 +69,21 @@ def classify(frame: DataFrame, record: StreamRecord, tick: int, arrived: int) ->
     if definition.time_column is None and clock is not None:
         time = F.greatest(time, instant(clock))  # arrival never runs backwards, a wall clock may
     frame = frame.withColumn(TIME, time).withColumn(REASON, _reason(record))
-    is_late = F.lit(False) if clock is None else F.col(TIME) < instant(clock)
-    part = F.when(F.col(REASON).isNotNull(), "rejected").when(is_late, "late").otherwise("rows")
+    is_rejected, is_late = F.col(REASON).isNotNull(), _is_late(record)
+    part = F.when(is_rejected, "rejected").when(is_late, "late").otherwise("rows")
     names = definition.relation().column_names()
     raw = F.when(F.col(REASON).isNotNull(), F.to_json(F.struct(*[quote(n) for n in names])))
     frame = frame.withColumn(RAW, F.coalesce(F.col(RAW), raw)).withColumn(PART, part)
-    return frame.withColumn(
-        DAY, F.date_format(F.coalesce(F.col(TIME), F.col(ARRIVED)), "yyyy-MM-dd")
-    )
+    return frame.withColumn(DAY, F.coalesce(F.col(TIME), F.col(ARRIVED)).cast("date"))
 
 
-def rows_only(classified: DataFrame) -> DataFrame:
+def _is_late(record: StreamRecord) -> F.Column:
+    return F.lit(False) if record.clock is None else F.col(TIME) < instant(record.clock)
+
+
+def rows_only(classified: DataFrame, record: StreamRecord) -> DataFrame:
     """The rows that count: neither late nor rejected."""
-    return classified.where(F.col(PART) == "rows")
+    return classified.where(F.col(REASON).isNull() & ~_is_late(record))
 
 
 def _reason(record: StreamRecord) -> F.Column:

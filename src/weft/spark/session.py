@@ -18,6 +18,8 @@ from weft.settings import Settings, load_settings
 # Each setting says why. An adopted session keeps its own, apart from those in `prepare`.
 EMBEDDED = {
     "spark.ui.enabled": "false",  # weft top shows what matters; the UI costs a second to start
+    # methods that the JVM would only interpret are left to Spark's own evaluation, which is faster
+    "spark.sql.codegen.hugeMethodLimit": "8000",
     "spark.sql.shuffle.partitions": "2",  # small batches: more partitions only add task overhead
     "spark.sql.adaptive.enabled": "false",  # extra stages per query, nothing to adapt in small batches
     "spark.sql.streaming.metricsEnabled": "false",
