@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "connect": "weft.delivery.api",
+    "aggregate": "weft.logical.declared",
     "Database": "weft.delivery.api",
     "Query": "weft.delivery.api",
     "Change": "weft.results.subscribe",

@@ -15,6 +15,7 @@ from weft.delivery.statements import Executor, together
 from weft.delivery.status import Status, read_status
 from weft.engine import Engine
 from weft.errors import InputError, SqlError, StorageError, WeftError
+from weft.logical.declared import creation
 from weft.results import answers, pull, reading
 from weft.results.at import is_portable, refuse_pruned, standing_at
 from weft.results.subscribe import Snapshot, Subscription
@@ -81,6 +82,10 @@ class Database:
                 yield piece.text, self.sql(piece.text)
             except WeftError as error:
                 raise piece.place(error) from None
+
+    def register_aggregate(self, cls: type) -> None:
+        """Register a class that is declared with @weft.aggregate, by its importable name."""
+        self.sql(creation(cls))
 
     def push(self, stream: str, rows: Any) -> int:
         """Append rows to a stream (or table); they are durable when this returns. → how many."""

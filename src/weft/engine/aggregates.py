@@ -16,7 +16,15 @@ from sqlglot import exp
 
 from weft.catalog.view import View
 from weft.errors import NameTaken, SqlError, TypeProblem, UnknownName, Unsupported, did_you_mean
-from weft.logical.aggregates import BUILT_IN, Aggregates, SqlAggregate, expand, mark
+from weft.logical.aggregates import (
+    BUILT_IN,
+    Aggregates,
+    PythonAggregate,
+    SqlAggregate,
+    expand,
+    mark,
+)
+from weft.logical.declared import find
 from weft.logical.query import BoundQuery
 from weft.logical.relations import Column, Kind, Relation
 from weft.plan.names import spark_name
@@ -37,8 +45,12 @@ def known_aggregates(statements: tuple[str, ...]) -> Aggregates:
     return BUILT_IN.having(*(parse(text)[0].definition.aggregate() for text in statements))
 
 
-def user_defined(aggregates: Aggregates) -> dict[str, SqlAggregate]:
+def user_defined(aggregates: Aggregates) -> dict[str, SqlAggregate | PythonAggregate]:
     return {a.name: a.definition for a in aggregates if a.definition is not None}
+
+
+def in_python(aggregates: Aggregates) -> list[PythonAggregate]:
+    return [d for d in user_defined(aggregates).values() if isinstance(d, PythonAggregate)]
 
 
 # calls in queries
@@ -77,13 +89,13 @@ def _calls(tree: exp.Expression, names: object) -> bool:
     return any(n.name.lower() in names for n in tree.find_all(*kinds))
 
 
-def _named(projection: exp.Expression, known: dict[str, SqlAggregate]) -> exp.Expression:
+def _named(projection: exp.Expression, known: dict) -> exp.Expression:
     if isinstance(projection, exp.Alias) or not _calls(projection, known):
         return projection
     return exp.alias_(projection, spark_name(projection), quoted=True)
 
 
-def _check_call(call: exp.Anonymous, definition: SqlAggregate) -> None:
+def _check_call(call: exp.Anonymous, definition: SqlAggregate | PythonAggregate) -> None:
     wanted = ", ".join(f"{p.name} {p.type}" for p in definition.parameters)
     given = call.expressions
     if any(isinstance(a, exp.Distinct) for a in given):
@@ -125,11 +137,15 @@ def create_aggregate(engine: Engine, statement: CreateAggregate) -> None:
                     line=statement.line,
                     column=statement.column,
                 )
-            if old is not None and _meaning(old) != _meaning(statement.definition):
+            if old is not None and old.meaning != statement.definition.meaning:
                 refuse_if_used(view, name, "replaced")
-        _check_types(engine, statement)
+        if isinstance(statement.definition, PythonAggregate):
+            find(statement.definition.target)
+        else:
+            _check_types(engine, statement)
         with engine.catalog.write() as change:
             change.add_aggregate(name, statement.text)
+        engine.tell_spark()
 
 
 def drop_aggregate(engine: Engine, name: str, if_exists: bool, **place: int) -> None:
@@ -167,16 +183,6 @@ def uses(statement: str, name: str) -> bool:
     if name.lower() not in statement.lower():
         return False
     return _calls(parse(statement)[0].select.tree, {name.lower()})
-
-
-def _meaning(definition: SqlAggregate) -> tuple:
-    """What two definitions that mean the same have in common, whatever their spelling."""
-    statistics = [
-        (s.name.lower(), s.type, s.fold.sql("spark"), s.merge and s.merge.sql("spark"))
-        for s in definition.statistics
-    ]
-    parameters = [(p.name.lower(), p.type) for p in definition.parameters]
-    return (parameters, statistics, definition.finish.sql("spark"))
 
 
 def _check_types(engine: Engine, statement: CreateAggregate) -> None:

@@ -78,6 +78,7 @@ class Engine:
                     self._sweep_inbox(stream, inbox)
                 last = max([last, *(inbox.newest_tick() for inbox in inboxes)])
                 self._ticks = Ticks(last)
+                self.tell_spark()  # what another writer has registered meanwhile
             return self._ticks
 
     def _sweep_inbox(self, stream: StreamRecord, inbox: Inbox) -> None:
@@ -99,7 +100,19 @@ class Engine:
 
                 self._session = self._given_session or start_session(self.root, self.settings)
                 prepare(self._session)
+                self.tell_spark()
             return self._session
+
+    def tell_spark(self) -> None:
+        """Give the session, once there is one, the functions of Python aggregates."""
+        if self._session is None:
+            return
+        with self.catalog.read() as view:
+            definitions = aggregates.in_python(self.plans.aggregates(view))
+        if definitions:
+            from weft.spark.python import register_aggregates
+
+            register_aggregates(self._session, definitions)
 
     @property
     def batches(self):
@@ -120,6 +133,8 @@ class Engine:
                 from weft.spark.register import Analyses
 
                 self._analyses = Analyses(self.spark)
+            if self._ticks is None:
+                self.tell_spark()  # another process may be the writer
             return self._analyses
 
     def world(self, view: View):

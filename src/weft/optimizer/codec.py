@@ -12,6 +12,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from weft.logical.aggregates import Parameter, PythonAggregate
 from weft.logical.panes import Panes
 from weft.logical.statistics import Dimension, Statistic
 from weft.logical.windows import Cumulating, Hopping
@@ -24,7 +25,7 @@ _KINDS = {
     kind.__name__: kind
     for kind in (
         Panes, Dimension, Statistic, Hopping, Cumulating, AggregateClass, Node, Finish,
-        Comparison, Predicate, Interval, Bit, Condition, Ranking,
+        Comparison, Predicate, Interval, Bit, Condition, Ranking, Parameter, PythonAggregate,
     )
 }  # fmt: skip
 _SCALARS = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from weft.logical.aggregates import PythonAggregate
 from weft.logical.panes import Panes
 from weft.logical.statistics import Dimension, Statistic, digest
 from weft.logical.windows import Cumulating, Hopping
@@ -77,6 +78,7 @@ class Finish:
     window_names: tuple[str, ...]  # columns of the finish with the window's start and end
     evaluation: int  # of the stream, when the query was registered
     policy: str = "auto"  # answers: auto, lazy or eager
+    definitions: tuple[PythonAggregate, ...] = ()  # whose functions the reading engine must have
 
 
 @dataclass(frozen=True, slots=True)

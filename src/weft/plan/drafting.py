@@ -69,6 +69,7 @@ def draft(
         query.finish_duck, query.finish_spark, tuple(d.column for d in query.dimensions),
         query.statistics, query.is_global, query.finish.args.get("where") is not None,
         plan.limit, plan.offset, plan.output_window or (), 0, policy,
+        query.definitions,
     )  # fmt: skip
     return Sharing(query, Need(value, query.statistics), finish)
 

@@ -17,7 +17,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from weft.logical.aggregates import BUILT_IN, Aggregates, CannotShare, TypeOf, expand
+from weft.logical.aggregates import (
+    BUILT_IN,
+    Aggregates,
+    CannotShare,
+    PythonAggregate,
+    TypeOf,
+    expand,
+)
 from weft.logical.relations import Kind
 from weft.logical.statistics import Dimension, Statistic
 from weft.logical.windows import (
@@ -73,6 +80,7 @@ class SharedQuery:
     finish_duck: str | None  # None: DuckDB cannot say it with the same meaning
     is_row_local: bool  # the finish maps each merged row by itself
     is_total: bool = False  # its folds raise no error, whatever the rows: none can stop the others
+    definitions: tuple[PythonAggregate, ...] = ()  # whose functions the reading engine must have
 
 
 def share(
@@ -101,7 +109,7 @@ def share(
         tuple(sorted(terms.dimensions.values(), key=lambda d: d.key)),
         tuple(sorted(terms.statistics.values(), key=lambda s: s.key)),
         block.is_global, finish, spark, duck, finisher.is_row_local,
-        terms.is_total,
+        terms.is_total, tuple(terms.definitions),
     )  # fmt: skip
 
 

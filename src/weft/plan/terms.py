@@ -15,6 +15,7 @@ from weft.logical.aggregates import (
     CannotShare,
     Condition,
     Lowered,
+    PythonAggregate,
     TypeOf,
     expand,
 )
@@ -84,6 +85,7 @@ class Terms:
         self._aggregates = aggregates
         self._lowered: dict[str, Lowered] = {}
         self.is_total = True  # no fold raises an error, whatever the row
+        self.definitions: dict[PythonAggregate, None] = {}
         self.covers_nothing = True  # NULL statistics finish to what SQL gives for no rows
         for group in block.groups:
             self._add_group(group)
@@ -125,6 +127,7 @@ class Terms:
                 self.statistics[statistic.key] = statistic
             self.is_total = self.is_total and found.is_total
             self.covers_nothing = self.covers_nothing and found.covers_nothing
+            self.definitions |= dict.fromkeys(found.definitions)
             self._lowered[text] = found
         return self._lowered[text]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import re
 import threading
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from weft.errors import StorageError, Unsupported, WeftError
+from weft.logical.declared import FAILURE
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,6 +38,11 @@ _root: duckdb.DuckDBPyConnection | None = None
 
 def cursor() -> duckdb.DuckDBPyConnection:
     """A connection of its own, cheap to make, with views of its own."""
+    return root().cursor()
+
+
+def root() -> duckdb.DuckDBPyConnection:
+    """The connection that all others come of; functions made in it are known to all."""
     global _root
     import duckdb
 
@@ -44,7 +51,8 @@ def cursor() -> duckdb.DuckDBPyConnection:
             _root = duckdb.connect(":memory:")
             _root.execute("SET GLOBAL TimeZone = 'UTC'")
             _root.execute("SET autoinstall_known_extensions = false")
-        return _root.cursor()
+            atexit.register(_root.close)  # lets go of Python functions while Python still runs
+        return _root
 
 
 def fetch(sql: str, using: duckdb.DuckDBPyConnection | None = None, read: str = "") -> pa.Table:
@@ -77,6 +85,8 @@ def reading_problem(error: Exception, read: str) -> WeftError:
     import duckdb
 
     text = str(error).split("\n")[0]
+    if FAILURE in str(error):
+        return _failed_aggregate(str(error))
     path = re.search(r"[\"']?(/[^\s\"',]+\.parquet)", str(error))
     if not (isinstance(error, duckdb.IOException | duckdb.InvalidInputException) and path):
         path = _unreadable(read)  # some errors do not say which file they met
@@ -94,6 +104,15 @@ def reading_problem(error: Exception, read: str) -> WeftError:
         detail=text,
         hint="a pull SELECT runs on DuckDB; register it as a continuous query to run it on Spark",
         code="WEFT_PULL_FAILED",
+    )
+
+
+def _failed_aggregate(text: str) -> WeftError:
+    return Unsupported(
+        "a Python aggregate raised an error",
+        detail=text.split(FAILURE)[-1].split("\n")[0],
+        hint="correct the class and the rows, or leave such rows out with WHERE or FILTER",
+        code="WEFT_AGGREGATE_FAILED",
     )
 
 

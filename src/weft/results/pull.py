@@ -21,6 +21,7 @@ from weft.logical.windows import LastRows, WholeStream, bounds
 from weft.results import duck, reading, system
 from weft.results.answers import duck_type
 from weft.results.duck import Reading
+from weft.results.functions import provide_known
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,6 +87,8 @@ def history_columns(record: QueryRecord) -> tuple[Column, ...]:
 
 def pull(bound: BoundQuery, view: View, root: Path, aggregates: Aggregates = BUILT_IN) -> pa.Table:
     """Answer a bound select from the stored segments; `aggregates` are those that are known."""
+    text = render(bound.tree)
+    provide_known(aggregates, text)
     connection = duck.cursor()
     read = ""
     try:
@@ -97,7 +100,7 @@ def pull(bound: BoundQuery, view: View, root: Path, aggregates: Aggregates = BUI
             connection.execute(
                 f"CREATE OR REPLACE TEMP VIEW {duck.name(source.placeholder)} AS {found.sql}"
             )
-        return duck.fetch(render(bound.tree), connection, read)
+        return duck.fetch(text, connection, read)
     except Exception as error:
         import duckdb
 

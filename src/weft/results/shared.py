@@ -26,6 +26,7 @@ from weft.optimizer.nodes import AggregateClass, Finish, LiveNode, Route
 from weft.results import duck
 from weft.results.answers import DIFF, END, EVALUATION, NUMBER, START
 from weft.results.duck import Reading
+from weft.results.functions import provide
 
 LEVEL, PANE, VERSION = "_weft_level", "_weft_pane", "_weft_version"
 MERGED = "weft_m0"
@@ -48,6 +49,7 @@ class SharedAnswer:
     def __init__(self, view: View, record: QueryRecord, root: Path) -> None:
         self._view, self.record, self._root = view, record, root
         self.finish: Finish = load(record.shared)
+        provide(self.finish)
         row = view.class_of(record.class_id)
         self.shared: AggregateClass = load(row.definition)
         self._eager_from: int | None = row.eager_from

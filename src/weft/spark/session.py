@@ -54,6 +54,7 @@ def start_session(warehouse: Path, settings: Settings | None = None):
 
     knobs = settings or load_settings()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers have our packages
     builder = SparkSession.builder.master(knobs.master).appName("weft")
     options = {**EMBEDDED, **REQUIRED, "spark.sql.warehouse.dir": str(warehouse / "spark")}
     options["spark.driver.memory"] = knobs.driver_memory

@@ -5,18 +5,28 @@
       FINISH pv / q
 
 MERGE is the name of a function of one argument, or an aggregate over the statistic's own name; it
-may be left out where the statistic is one call of a built-in that is known to merge.
+may be left out where the statistic is one call of a built-in that is known to merge. Or a class of
+Python does the work, named so that it can be imported:
+
+    CREATE AGGREGATE spread(x DOUBLE) RETURNS DOUBLE AS PYTHON 'my_module:Spread'
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from weft.errors import NameTaken, SyntaxProblem, UnknownName, did_you_mean
-from weft.logical.aggregates import BUILT_IN, BasicStatistic, Parameter, SqlAggregate
+from weft.logical.aggregates import (
+    BUILT_IN,
+    BasicStatistic,
+    Parameter,
+    PythonAggregate,
+    SqlAggregate,
+)
 from weft.logical.aggregates.defined import is_mergeable_call
 from weft.sql.functions import check_function, check_reproducible, spark_functions
 from weft.sql.names import parse_new_name
@@ -27,6 +37,8 @@ from weft.sql.tokens import NAMES, Cursor, Place, raw, split, word
 from weft.sql.types import parse_type
 
 FORM = "CREATE AGGREGATE <name>(x DOUBLE) WITH STATISTICS (s DOUBLE = sum(x)) FINISH s"
+PYTHON_FORM = "CREATE AGGREGATE <name>(x DOUBLE) RETURNS DOUBLE AS PYTHON 'module:Class'"
+TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def parse_create_aggregate(cursor: Cursor, or_replace: bool) -> CreateAggregate:
@@ -43,14 +55,34 @@ def parse_create_aggregate(cursor: Cursor, or_replace: bool) -> CreateAggregate:
     name = parse_new_name(cursor, "user-defined aggregate")
     _refuse_spark_name(name)
     parameters = _parameters(cursor, name)
-    cursor.expect("WITH", "STATISTICS", after="the parameters", hint=f"write {FORM}")
-    statistics = _statistics(cursor, parameters)
-    cursor.expect("FINISH", after="the statistics", hint=f"write {FORM}")
-    finish = _finish(cursor, statistics)
-    definition = SqlAggregate(name.text, parameters, statistics, finish)
+    make = _in_python if cursor.takes("RETURNS") else _in_sql
+    definition = make(cursor, name, parameters)
     text = raw(cursor.text, cursor.tokens)
     cursor.at = len(cursor.tokens)
     return CreateAggregate(definition, text, or_replace, if_not_exists, name.line, name.column)
+
+
+def _in_sql(cursor: Cursor, name: Word, parameters: tuple[Parameter, ...]) -> SqlAggregate:
+    cursor.expect("WITH", "STATISTICS", after="the parameters", hint=f"write {FORM}")
+    statistics = _statistics(cursor, parameters)
+    cursor.expect("FINISH", after="the statistics", hint=f"write {FORM}")
+    return SqlAggregate(name.text, parameters, statistics, _finish(cursor, statistics))
+
+
+def _in_python(cursor: Cursor, name: Word, parameters: tuple[Parameter, ...]) -> PythonAggregate:
+    """Everything after the word RETURNS."""
+    place = cursor.place
+    returns = parse_type(cursor.text, _until(cursor, "AS"), name.text, place)
+    cursor.expect("AS", "PYTHON", after="the type", hint=f"write {PYTHON_FORM}")
+    token = cursor.now
+    if token is None or token.token_type is not TokenType.STRING:
+        raise cursor.problem("expected the name of a class", hint=f"write {PYTHON_FORM}")
+    if not TARGET.fullmatch(token.text):
+        raise cursor.problem(f"'{token.text}' does not name a class", hint=f"write {PYTHON_FORM}")
+    cursor.next()
+    if not cursor.is_done:
+        raise cursor.problem("expected the end of the statement", hint=f"write {PYTHON_FORM}")
+    return PythonAggregate(name.text, parameters, returns, token.text)
 
 
 def _refuse_spark_name(name: Word) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from weft.logical.aggregates import SqlAggregate
+from weft.logical.aggregates import PythonAggregate, SqlAggregate
 from weft.logical.relations import Emit, StreamDefinition, TableDefinition
 from weft.logical.windows import Window
 
@@ -66,7 +66,7 @@ class CreateQuery:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CreateAggregate:
-    definition: SqlAggregate
+    definition: SqlAggregate | PythonAggregate
     text: str  # the whole statement, kept in the catalog
     or_replace: bool = False
     if_not_exists: bool = False

@@ -14,11 +14,11 @@ from weft.logical.aggregates.algebra import (
 from weft.logical.aggregates.builtin import BUILT_IN, Rule, basics, rules
 from weft.logical.aggregates.defined import (
     BasicStatistic,
-    Parameter,
     SqlAggregate,
     expand,
     mark,
 )
+from weft.logical.aggregates.python import Parameter, PythonAggregate
 from weft.logical.aggregates.sketches import outside_spark
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Kind",
     "Lowered",
     "Parameter",
+    "PythonAggregate",
     "Rule",
     "SqlAggregate",
     "TypeOf",

@@ -24,6 +24,7 @@ from weft.logical.statistics import Statistic
 
 if TYPE_CHECKING:
     from weft.logical.aggregates.defined import SqlAggregate
+    from weft.logical.aggregates.python import PythonAggregate
 
 TypeOf = Callable[[str], str]  # a Spark SQL expression over a stream's columns → its DDL type
 
@@ -93,6 +94,7 @@ class Lowered:
     type: str
     is_total: bool = True  # folding and merging raise no error, whatever the values
     covers_nothing: bool = True  # NULL statistics finish to what SQL gives for no rows
+    definitions: tuple[PythonAggregate, ...] = ()  # whose functions both engines must have
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,9 @@ class Aggregate:
     merge: tuple[str, ...] = ()  # for each basic statistic
     error: str | None = None  # the bound of a sketch's error
     arity: tuple[int, int] = (1, 1)  # fewest and most arguments
-    definition: SqlAggregate | None = field(default=None, repr=False, compare=False)
+    definition: SqlAggregate | PythonAggregate | None = field(
+        default=None, repr=False, compare=False
+    )
 
     @property
     def is_mergeable(self) -> bool:

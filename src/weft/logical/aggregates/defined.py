@@ -32,6 +32,7 @@ from weft.logical.aggregates.algebra import (
 )
 from weft.logical.aggregates.builtin import BUILT_IN
 from weft.logical.aggregates.calls import innermost, name_of, read
+from weft.logical.aggregates.python import Parameter, PythonAggregate
 from weft.logical.canonical import canonical, text_of
 from weft.logical.statistics import Statistic
 
@@ -39,12 +40,6 @@ TypeOfNode = Callable[[exp.Expression], str]
 # Merges that DuckDB does as Spark does, on the types that both have.
 DUCK_MERGES = ("min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor")
 OWN_MERGES = {"count": "sum", "count_if": "sum"}  # how a built-in merges, if not by itself
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    name: str
-    type: str  # Spark DDL
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,6 +89,16 @@ class SqlAggregate:
     def is_plain(self) -> bool:
         """Whether it is no more than its built-in parts: the call can be written out."""
         return all(merges_by_itself(s, BUILT_IN) for s in self.statistics)
+
+    @property
+    def meaning(self) -> tuple:
+        """What two definitions that mean the same have in common, whatever their spelling."""
+        statistics = [
+            (s.name.lower(), s.type, s.fold.sql("spark"), s.merge and s.merge.sql("spark"))
+            for s in self.statistics
+        ]
+        parameters = [(p.name.lower(), p.type) for p in self.parameters]
+        return (parameters, statistics, self.finish.sql("spark"))
 
     def expand(
         self, arguments: Sequence[exp.Expression], type_of: TypeOfNode | None = None
@@ -155,7 +160,7 @@ def expand(
     return tree.copy().transform(rule)
 
 
-def _definition(name: str, aggregates: Aggregates) -> SqlAggregate | None:
+def _definition(name: str, aggregates: Aggregates) -> SqlAggregate | PythonAggregate | None:
     found = aggregates.find(name)
     return found.definition if found else None
 
