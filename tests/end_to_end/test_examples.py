@@ -33,6 +33,15 @@ one order of 2 at 10.0: [{'name': 'Choclate', 'turnover': 20.0}]
 another after the price has doubled: the first still counts at 10.0: [{'name': 'Choclate', 'turnover': 60.0}]
 the name corrected: all of it is renamed: [{'name': 'Chocolate', 'turnover': 60.0}]
 """,
+    "track_cluster_centers": """\
+10:01  ( 2.01,  2.99)  ( 4.01, 13.99)  of 81 points
+10:02  ( 5.01,  3.20)  ( 6.19, 13.01)  of 81 points
+10:03  ( 8.01,  3.49)  ( 8.28, 11.98)  of 81 points
+10:04  (11.01,  3.78)  (10.12, 10.99)  of 81 points
+10:05  (14.01,  3.99)  (11.58,  9.99)  of 81 points
+10:06  (17.01,  4.20)  (12.55,  8.99)  of 81 points
+over three minutes: (11.01,  3.78)  (14.01,  3.99)  (17.01,  4.20)  (11.42,  9.99)
+""",
 }
 
 
