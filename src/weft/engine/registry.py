@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -161,7 +162,7 @@ def _share(
     return draft(
         plan, stream.id, engine.analyses.type_of(sources[0]), engine.plans.aggregates(view),
         tuple(names), statement.emit is Emit.CHANGES, max(horizons.values(), default=None),
-        statement.options.get("answers", "auto"),
+        statement.options.get("answers", "auto").lower(),
     )  # fmt: skip
 
 
@@ -171,12 +172,12 @@ class Waiting:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._found: list[Planned] = []
+        self._names: set[str] = set()
         self._world: World | None = None  # what analyses look at, until something is registered
 
     def is_named_by(self, statement: CreateQuery) -> bool:
         """Whether a statement reads or repeats a query that still waits."""
-        text = statement.text.lower()
-        return any(p.statement.name.lower() in text for p in self._found)
+        return not self._names.isdisjoint(re.findall(r"\w+", statement.text.lower()))
 
     def planned(self, view: View, statement: CreateQuery, old: QueryRecord | None) -> Planned:
         """Plan; a bad statement leaves those before it registered, as if given one by one."""
@@ -195,6 +196,7 @@ class Waiting:
         if self._found and self._stream(planned) != self._stream(self._found[0]):
             self.flush()
         self._found.append(planned)
+        self._names.update(re.findall(r"\w+", planned.statement.name.lower()))
         return True
 
     @staticmethod
@@ -203,6 +205,7 @@ class Waiting:
 
     def flush(self) -> None:
         found, self._found = self._found, []
+        self._names.clear()
         self._world = None
         if found:
             _register_shared(self._engine, found, self._engine.become_writer().next())

@@ -7,7 +7,7 @@ Source: ARGUS §3.3 (vertical expansion from the smallest sufficient parent, hor
 add a missing statistic, rerouting); Weave Share §3.2 (windows share panes).
 Differs: signature columns are dimensions like any other, so that predicates take part in the same
 lattice (Weave Share §5.3 keeps them apart); a window's classes share panes up to a bound on how
-much finer the shared panes may be than their own (`FINER`), which the weave optimiser refines.
+much finer the shared panes may be than their own (`FINER`); the weave optimiser is not asked yet.
 Sound because a node's statistics merge: rolling up its cells by fewer columns, or by wider panes, is
 merging them.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from weft.logical.panes import Panes, joined, longest, panes_of, pyramid
+from weft.logical.panes import RADIX, Panes, joined, longest, panes_of, pyramid
 from weft.logical.statistics import Dimension, Statistic
 from weft.optimizer.nodes import AggregateClass, Atom, LiveNode, Node
 from weft.optimizer.predicates import (
@@ -30,6 +30,7 @@ from weft.optimizer.predicates import (
 
 FINER = 16  # shared panes may be this many times finer than a window's own
 TOP_NODES = 64  # a window may take this many nodes of the highest level before it is built higher
+EAGER_RADIX = 2  # twice the levels to fold, half the partials a window
 GUESS = 1000  # values of a dimension
 SMALL = 20_000  # cells a batch that are as quick to roll up when read as to keep rolled up
 
@@ -40,6 +41,7 @@ class Need:
 
     value: AggregateClass
     statistics: tuple[Statistic, ...]
+    is_eager: bool = False  # its windows are merged as they fall due, so fewer nodes a window pay
 
     @property
     def key(self) -> str:
@@ -155,7 +157,8 @@ def _plan(panes: Panes | None, group: list[Need]) -> PlannedNode:
     statistics = {s.key: s for need in group for s in need.statistics}
     levels = (1,)
     if panes is not None:
-        levels = pyramid(panes, max(longest(need.value.window) for need in group))
+        radix = EAGER_RADIX if any(need.is_eager for need in group) else RADIX
+        levels = pyramid(panes, max(longest(need.value.window) for need in group), radix)
     node = Node(
         panes,
         levels,

@@ -106,14 +106,26 @@ def route_row(class_id: int, route: Route) -> dict:
 def release_unused(change: Change, stream_id: int) -> None:
     """Free what no query uses any more: classes without queries, nodes without routes."""
     network = load_network(change, stream_id)
-    idle = [c.id for c in network.classes.values() if not change.sharers(c.id)]
+    policies = _policies(change, stream_id)
+    idle = [c.id for c in network.classes.values() if c.id not in policies]
     if idle:
         change.remove_classes(idle)
+    for found in network.eager():
+        if found.id in policies and "eager" not in policies[found.id]:
+            change.set_class(found.id, eager_from=None)
     read = {row.node_id for row in change.routes_of_stream(stream_id)}
     open_ones = {row.node_id for row in change.routes_of_stream(stream_id) if row.to_tick is None}
     change.remove_nodes(
         n for n in network.nodes if n not in _with_parents(network, read, open_ones)
     )
+
+
+def _policies(view: View, stream_id: int) -> dict[int, set[str]]:
+    """What the queries of each class say of their answers."""
+    found: dict[int, set[str]] = {}
+    for row in view.shared_texts(stream_id):
+        found.setdefault(row.class_id, set()).add(load(row.shared).policy)
+    return found
 
 
 def _with_parents(network: Network, read: set[int], open_ones: Iterable[int]) -> set[int]:

@@ -93,10 +93,14 @@ def _union(*groups) -> tuple:
 def _replan(
     network: Network, pending: list[Need], tick: int, can_refill: bool, placement: Placement
 ) -> None:
-    needs = {c.value.key: Need(c.value, _union(c.statistics)) for c in network.classes.values()}
+    needs = {
+        c.value.key: Need(c.value, _union(c.statistics), c.eager_from is not None)
+        for c in network.classes.values()
+    }
     for need in pending:
         known = needs.get(need.key, need)
-        needs[need.key] = replace(need, statistics=_union(known.statistics, need.statistics))
+        both, is_eager = _union(known.statistics, need.statistics), known.is_eager or need.is_eager
+        needs[need.key] = replace(need, statistics=both, is_eager=is_eager)
     planned = plan_nodes(list(needs.values()), network.folding())
     ids = _matched(network, planned, placement)
     for item, node_id in zip(planned, ids, strict=True):

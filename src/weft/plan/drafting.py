@@ -22,7 +22,6 @@ from weft.plan.recompute import RecomputePlan
 from weft.plan.share import SharedQuery, share
 
 TIME = "_weft_time"
-POLICIES = ("auto", "lazy", "eager")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,13 +64,15 @@ def draft(
         predicate,
         is_versioned,
     )
+    if policy == "auto" and not query.is_repeatable:
+        policy = "eager"  # merged once, and then the same for every reader
     finish = Finish(
         query.finish_duck, query.finish_spark, tuple(d.column for d in query.dimensions),
         query.statistics, query.is_global, query.finish.args.get("where") is not None,
         plan.limit, plan.offset, plan.output_window or (), 0, policy,
         query.definitions,
     )  # fmt: skip
-    return Sharing(query, Need(value, query.statistics), finish)
+    return Sharing(query, Need(value, query.statistics, policy == "eager"), finish)
 
 
 def _check(query: SharedQuery, plan: RecomputePlan, is_closing: bool) -> None:
@@ -81,6 +82,10 @@ def _check(query: SharedQuery, plan: RecomputePlan, is_closing: bool) -> None:
         raise CannotShare("a statistic of it can only be merged by Spark")
     if not is_closing and (not query.is_row_local or plan.limit is not None or plan.offset):
         raise CannotShare("its answer is more than a row for each group, and changes as a whole")
+    if not is_closing and not query.is_repeatable:
+        raise CannotShare(
+            "its sketches depend on the order of merging: what was told could not be taken back"
+        )
 
 
 def _time_bounds(window: Window, horizon: int | None) -> list[exp.Expression]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from weft.catalog.records import QueryRecord
 from weft.catalog.view import View
+from weft.errors import SqlError, Unsupported
 from weft.logical.relations import Column
 from weft.results import answers, duck
 from weft.results.duck import Reading
@@ -121,7 +122,17 @@ def _changes_sql(view: View, record: QueryRecord, root: Path) -> Reading:
 
 def fetch(found: Reading, columns: tuple[Column, ...]) -> pa.Table:
     """The answer in exactly the declared Arrow types."""
-    return answers.typed(duck.fetch_with(found.sql, found.tables), columns)
+    try:
+        return answers.typed(duck.fetch_with(found.sql, found.tables), columns)
+    except Unsupported as error:
+        if error.code != "WEFT_PULL_FAILED":
+            raise
+        raise SqlError(
+            "the query fails on the values it meets",
+            detail=error.detail,
+            hint="CREATE OR REPLACE it with a guard, for example nullif(divisor, 0)",
+            code="WEFT_QUERY_FAILED",
+        ) from error
 
 
 def _segments(view: View, record: QueryRecord) -> list:

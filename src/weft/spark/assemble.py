@@ -71,14 +71,22 @@ def _merge(
         statistics |= wanted
         names = [d.column for d in dimensions] + sorted(wanted)
         due = F.broadcast(due_relation(spark, part.live, readers))
-        rows = part.partials.join(due, [LEVEL, PANE]).where(_condition(part.live))
-        joined.append(rows.select(WINDOW, *names))
+        rows = _by_group(part, dimensions, names).join(due, [LEVEL, PANE])
+        joined.append(rows.where(_condition(part.live)).select(WINDOW, *names))
     rows = reduce(_union, joined)
     grouped = rows.groupBy(WINDOW, *[d.column for d in dimensions])
     made = [F.expr(s.merged()).alias(name) for name, s in sorted(statistics.items())]
     if not made:
         return grouped.agg(F.count(F.lit(1)).alias("_weft_n")).drop("_weft_n")
     return grouped.agg(*made)
+
+
+def _by_group(part: PartOfNode, dimensions: tuple[Dimension, ...], names: list[str]) -> DataFrame:
+    """A node's partials with each group in one place, so that what windows make of them, which is
+    many times more, need not be moved again."""
+    signature = [atom.column for atom in part.live.node.signature()]
+    kept = part.partials.select(LEVEL, PANE, *names, *signature)
+    return kept.repartition(*[d.column for d in dimensions]) if dimensions else kept
 
 
 def _union(one: DataFrame, other: DataFrame) -> DataFrame:

@@ -4,7 +4,8 @@ A batch goes through these steps; after a crash in any of them the next start co
 
     1. read the catalog                      nothing happened
     2. write the rows' segments              orphans: no catalog row names them; swept at start
-    3. fold them, write their partials;      orphans, likewise
+    3. fold them, write their partials       orphans, likewise; for sources that can be read twice
+       (and the windows somebody waits for); this goes on while the rows are written
        evaluate queries, write their changes
     4. commit one transaction                all of the batch is there: rows, clock, progress, answers
     5. Spark notes the batch as done         if not, Spark repeats it: its id is at or below the
@@ -264,10 +265,12 @@ class Batches:
         change.add_clock(record.id, advance.evaluation, advance.clock, advance.tick)
         change.add_segments(partials)
         rows = sum(s.rows for s in advance.fresh)
-        for live in self.network(record.id).folding() if rows else ():
+        network = self.network(record.id)
+        for live in network.folding() if rows else ():
             mine = [s for s in partials if s.owner == live.owner and s.part == "partials"]
             cells = sum(s.rows for s in mine)
             change.set_node(live.id, rows_in=rows, cells=cells)
+            network.nodes[live.id] = replace(live, rows_in=rows, cells=cells)
 
     def table_changed(
         self, name: str, tick: int, apply: Callable[[World], Callable[[Change], None]]

@@ -23,7 +23,7 @@ from weft.optimizer.nodes import LiveNode
 from weft.settings import Settings
 from weft.spark.assemble import CLASS
 from weft.spark.fold import LEVEL, PANE, VERSION, merged
-from weft.spark.partials import ROW_GROUP, partials_ddl, read_partials
+from weft.spark.partials import ROW_GROUP, columns_ddl, read_partials
 from weft.spark.rows import END, START
 from weft.storage.crash import crash_point
 from weft.storage.files import footer_segment, intact_paths, parquet_files, sync_file
@@ -42,7 +42,8 @@ class NodeCompactor:
         with self._catalog.read() as view:
             network = load_network(view, stream_id)
             segments = {
-                n.id: view.segments(n.owner, "partials", BASE) for n in network.nodes.values()
+                n.id: view.segments(n.owner, "partials", BASE, "results")
+                for n in network.nodes.values()
             }
         done = 0
         for live in network.nodes.values():
@@ -136,15 +137,22 @@ class NodeCompactor:
         ordered = rows.coalesce(1).sortWithinPartitions(LEVEL, PANE)
         writer = ordered.write.option("compression", "zstd")
         writer.option("parquet.block.size", ROW_GROUP).parquet(folder.as_uri())
+        return self._described(folder, live, part, tick, PANE, evaluation)
+
+    def _described(
+        self, folder: Path, live: LiveNode, part: str, tick: int, time: str, evaluation: int
+    ) -> list[Segment]:
         found = []
         for path in parquet_files(folder):
             sync_file(path)
-            found.append(footer_segment(path, self._root, live.owner, part, tick, PANE, evaluation))
-        return [s for s in found if s.rows]
+            segment = footer_segment(path, self._root, live.owner, part, tick, time, evaluation)
+            if segment.rows:
+                found.append(segment)
+        return found
 
 
 def results_ddl(live: LiveNode) -> str:
-    return f"{CLASS} BIGINT, {START} TIMESTAMP, {END} TIMESTAMP, {partials_ddl(live)}"
+    return f"{CLASS} BIGINT, {START} TIMESTAMP, {END} TIMESTAMP, {columns_ddl(live)}"
 
 
 def boundaries(network: Network, node_id: int) -> set[int]:

@@ -38,8 +38,11 @@ def write_partials(
 
 
 def partials_ddl(live: LiveNode) -> str:
-    columns = {LEVEL: "INT", PANE: "BIGINT", VERSION: "BIGINT"}
-    columns |= {atom.column: stored_type(atom) for atom in live.node.columns}
+    return f"{LEVEL} INT, {PANE} BIGINT, {VERSION} BIGINT, {columns_ddl(live)}"
+
+
+def columns_ddl(live: LiveNode) -> str:
+    columns = {atom.column: stored_type(atom) for atom in live.node.columns}
     columns |= {s.column: s.type for s in live.node.statistics}
     return ", ".join(f"{quote(name)} {kind}" for name, kind in columns.items())
 
