@@ -41,10 +41,14 @@ SETUP = (
     """CREATE CONTINUOUS QUERY bids AS
          SELECT sym, max(bid) AS best FROM quotes [RANGE 20 SECONDS SLIDE 20 SECONDS]
          GROUP BY sym""",
+    """CREATE CONTINUOUS QUERY ready WITH (answers = 'eager') AS
+         SELECT sym, sum(qty) AS total FROM trades [RANGE 20 SECONDS SLIDE 20 SECONDS]
+         WHERE qty > 2 GROUP BY sym""",
+    "CREATE CONTINUOUS QUERY ever AS SELECT sym, count(*) AS n FROM trades GROUP BY sym",
 )
 SETUP_NAMES = (
     "trades", "quotes", "symbols", "limits", "closed", "live", "named", "odd", "capped", "companies",
-    "bids",
+    "bids", "ready", "ever",
 )  # fmt: skip
 CYCLE = (
     "push", "insert_symbol", "push", "run", "register", "set_limit", "push_odd", "run",
@@ -271,6 +275,12 @@ def answers(want: Expected) -> dict[str, tuple[Counter, Counter | None]]:
     named = Counter(
         (row["id"], company) for row in want.within(90) for company in want.names_then[row["id"]]
     )
+    large = [row for row in want.trades if row["qty"] > 2]
+    ready = closed_by(
+        windows(large, 20, lambda g: (sum(r["qty"] for r in g),)), want.clock(want.trades)
+    )
+    now = want.clock(want.trades)
+    ever = Counter(row["sym"] for row in want.trades if now is not None and row["ts"] <= now)
     totals = Counter()
     for row in want.within(60):
         totals[row["sym"]] += row["qty"]
@@ -278,6 +288,8 @@ def answers(want: Expected) -> dict[str, tuple[Counter, Counter | None]]:
         "closed": (newest(closed), closed),
         "live": (newest(live), live),
         "bids": (newest(bids), bids),
+        "ready": (newest(ready), ready),
+        "ever": (Counter(ever.items()), None),
         "named": (named, None),
         "odd": (Counter({row: n for row, n in named.items() if row[0] % 2 == 1}), None),
         "capped": (
