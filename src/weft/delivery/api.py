@@ -252,7 +252,9 @@ class Query:
         for attempt in range(3):
             try:
                 with self._engine.catalog.read() as view:
-                    return read(view, self._find(view))
+                    record = self._find(view)
+                    self._engine.reads.note(record.class_id)
+                    return read(view, record)
             except StorageError as error:
                 if error.code != "WEFT_FILE_MISSING" or attempt == 2:
                     raise

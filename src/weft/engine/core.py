@@ -19,6 +19,7 @@ from weft.catalog.rules import unknown
 from weft.catalog.store import Catalog
 from weft.catalog.view import View
 from weft.engine import aggregates, data, registry
+from weft.engine.answers import Reads
 from weft.engine.plans import Plans
 from weft.errors import SqlError
 from weft.logical.relations import Emit, StreamDefinition, TableDefinition
@@ -61,6 +62,7 @@ class Engine:
         self._analyses = None
         self._loop = None
         self._unmaintained = 0  # batches since the last round of maintenance
+        self.reads = Reads()
 
     # the writer
 
@@ -294,6 +296,7 @@ class Engine:
         batches = self.batches
         with self.lock:
             self._unmaintained = 0
+            self.reads.choose(self)
             Maintainer(
                 batches.spark, self.catalog, self.root, self.plans.by_id, self.settings
             ).run()

@@ -106,7 +106,7 @@ def route_row(class_id: int, route: Route) -> dict:
 def release_unused(change: Change, stream_id: int) -> None:
     """Free what no query uses any more: classes without queries, nodes without routes."""
     network = load_network(change, stream_id)
-    policies = _policies(change, stream_id)
+    policies = policies_of(change, stream_id)
     idle = [c.id for c in network.classes.values() if c.id not in policies]
     if idle:
         change.remove_classes(idle)
@@ -120,7 +120,7 @@ def release_unused(change: Change, stream_id: int) -> None:
     )
 
 
-def _policies(view: View, stream_id: int) -> dict[int, set[str]]:
+def policies_of(view: View, stream_id: int) -> dict[int, set[str]]:
     """What the queries of each class say of their answers."""
     found: dict[int, set[str]] = {}
     for row in view.shared_texts(stream_id):
