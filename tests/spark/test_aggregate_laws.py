@@ -23,6 +23,7 @@ from weft.logical.aggregates import BUILT_IN
 from weft.logical.relations import Column, Kind, Relation
 from weft.plan.recompute import plan_recompute
 from weft.plan.share import SharedQuery, share
+from weft.results.sketches import register
 from weft.sql.bind import bind
 from weft.sql.parse import parse
 
@@ -252,6 +253,7 @@ class Laws:
         source = f"read_parquet('{parts}/*.parquet')"
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
+            register(connection)
             for how, plan in (
                 ("flat", self.merge(source, "part * 0", duck=True)),
                 (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from weft.logical.aggregates import BUILT_IN, outside_spark
+import weft
+from weft.logical.aggregates import BUILT_IN
 from weft.logical.aggregates.sketches import HLL_BITS, KLL_SIZE, hll_bits, kll_error, kll_size
 from weft.logical.relations import Column, Kind, Relation
 from weft.plan.recompute import plan_recompute
@@ -56,7 +57,7 @@ def shared(spark, aggregates):
 def folded(spark, tmp_path_factory):
     """Parts in Parquet, and Spark's own answers from their merge."""
     spark.sql(ROWS).createOrReplaceTempView("sketched")
-    query = shared(spark, outside_spark(BUILT_IN))
+    query = shared(spark, BUILT_IN)
     key = query.dimensions[0].column
     path = tmp_path_factory.mktemp("sketches") / "parts"
     folds = ", ".join(f"{s.fold} AS {s.column}" for s in query.statistics)
@@ -105,14 +106,41 @@ def test_counts_of_frequent_items_are_exact_while_all_are_tracked(spark, folded)
         assert dict(row[10]) == {i: n for g, i, n in counts if g == row[0]}
 
 
-def test_only_spark_merges_them_unless_said(spark) -> None:
-    query = shared(spark, BUILT_IN)
-    assert query.finish_duck is None
-    assert all(s.duck_merge is None for s in query.statistics)
+def test_shared_and_read(tmp_path, spark) -> None:
+    """From rows to answers: shared, merged by whoever reads, eager unless told otherwise."""
+    rows = [
+        {"k": i * 7 % 100, "s": f"n{i % 3}", "ts": f"2026-01-01T00:00:{i // 5:02}Z"}
+        for i in range(300)
+    ]
+    select = """
+        SELECT approx_count_distinct(k) AS many, approx_top_k(s, 2) AS top, {} AS n
+        FROM t [RANGE 1 MINUTE SLIDE 30 SECONDS] {}"""
+    with weft.connect(tmp_path, spark=spark) as db:
+        db.sql("CREATE STREAM t (k BIGINT, s STRING, ts TIMESTAMP, WATERMARK FOR ts AS ts)")
+        one = db.sql(f"CREATE CONTINUOUS QUERY one AS {select.format('count(*)', '')}")
+        median = "approx_percentile(k, 0.5)"
+        half = db.sql(f"""
+            CREATE CONTINUOUS QUERY half WITH (answers = 'lazy') AS
+            {select.format(median, "WHERE k >= 0")}""")
+        told = db.sql(f"""
+            CREATE CONTINUOUS QUERY told AS {select.format(median, "EMIT CHANGES")}""")
+        assert one.explain().split("\n")[1] == "strategy   shared, eager"
+        assert half.explain().split("\n")[1] == "strategy   shared, lazy"
+        assert "order of merging" in told.explain()
+        db.push("t", rows[:150])
+        db.run()
+        db.push("t", rows[150:])
+        db.run()
+        db.advance("t", "2026-01-01T00:02:00Z")
+        answers = {f"{w['window_end']:%M:%S}": w for w in one.history().to_pylist()}
+        whole = answers["01:00"]
+        assert whole["n"] == 300 and 97 <= whole["many"] <= 103
+        assert [row["count"] for row in whole["top"]] == [100, 100]
+        medians = {f"{w['window_end']:%M:%S}": w["n"] for w in half.history().to_pylist()}
+        assert 48 <= medians["01:00"] <= 51
 
 
 def test_read_outside_spark(spark, folded) -> None:
-    pytest.importorskip("datasketches")
     from weft.results.sketches import register
 
     query, path, expected = folded
@@ -146,7 +174,8 @@ def _same(text: str, mine: object, spark_says: object) -> None:
         if "3)" not in text and "1)" not in text.split(",")[1]:
             assert _items(pairs) == _items(spark_says), text
         return
-    assert mine == spark_says, text
+    error = 0.05 if "count_distinct" in text else 0  # depends on the order in which parts merge
+    assert abs(mine - spark_says) <= error * spark_says, text
 
 
 def _items(pairs: list) -> set:
@@ -154,7 +183,6 @@ def _items(pairs: list) -> set:
 
 
 def test_one_answer_from_states(spark) -> None:
-    pytest.importorskip("datasketches")
     from weft.results.sketches import finish_sketch
 
     rows = spark.sql(

@@ -80,6 +80,7 @@ class SharedQuery:
     finish_duck: str | None  # None: DuckDB cannot say it with the same meaning
     is_row_local: bool  # the finish maps each merged row by itself
     is_total: bool = False  # its folds raise no error, whatever the rows: none can stop the others
+    is_repeatable: bool = True  # merging partials in another order gives the same answer
     definitions: tuple[PythonAggregate, ...] = ()  # whose functions the reading engine must have
 
 
@@ -109,7 +110,7 @@ def share(
         tuple(sorted(terms.dimensions.values(), key=lambda d: d.key)),
         tuple(sorted(terms.statistics.values(), key=lambda s: s.key)),
         block.is_global, finish, spark, duck, finisher.is_row_local,
-        terms.is_total, tuple(terms.definitions),
+        terms.is_total, terms.is_repeatable, tuple(terms.definitions),
     )  # fmt: skip
 
 

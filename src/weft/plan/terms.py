@@ -85,6 +85,7 @@ class Terms:
         self._aggregates = aggregates
         self._lowered: dict[str, Lowered] = {}
         self.is_total = True  # no fold raises an error, whatever the row
+        self.is_repeatable = True  # merging in another order gives the same
         self.definitions: dict[PythonAggregate, None] = {}
         self.covers_nothing = True  # NULL statistics finish to what SQL gives for no rows
         for group in block.groups:
@@ -127,6 +128,7 @@ class Terms:
                 self.statistics[statistic.key] = statistic
             self.is_total = self.is_total and found.is_total
             self.covers_nothing = self.covers_nothing and found.covers_nothing
+            self.is_repeatable = self.is_repeatable and found.is_repeatable
             self.definitions |= dict.fromkeys(found.definitions)
             self._lowered[text] = found
         return self._lowered[text]

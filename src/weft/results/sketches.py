@@ -3,8 +3,8 @@
 Spark's HyperLogLog, KLL and frequent-items states are DataSketches' portable formats, so any of its
 libraries reads them. Two details are Spark's: items of APPROX_TOP_K are written by type (small
 numbers with a byte that tells their width), and the number of NULLs follows the sketch as eight
-bytes. Merging is that of the library: HyperLogLog and counts come out as Spark's own, KLL within its
-error (it tosses coins when it compacts).
+bytes. Merging is that of the library: counts come out as Spark's own, HyperLogLog and KLL within their
+error (the one depends on the order, the other tosses coins when it compacts).
 
 `finish_sketch` is for one answer; `register` gives DuckDB the same as functions, for whole queries.
 """
@@ -61,7 +61,8 @@ def _library():
 
 
 def _present(states: Sequence[bytes | None]) -> list[bytes]:
-    return [bytes(state) for state in states if state is not None]
+    """In one order, so that the same states give the same again wherever no coin is tossed."""
+    return sorted(bytes(state) for state in states if state is not None)
 
 
 def hll_union(states: Sequence[bytes | None]) -> bytes | None:

@@ -19,7 +19,6 @@ from weft.logical.aggregates.defined import (
     mark,
 )
 from weft.logical.aggregates.python import Parameter, PythonAggregate
-from weft.logical.aggregates.sketches import outside_spark
 
 __all__ = [
     "BUILT_IN",
@@ -40,6 +39,5 @@ __all__ = [
     "basics",
     "expand",
     "mark",
-    "outside_spark",
     "rules",
 ]

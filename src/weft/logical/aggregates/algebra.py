@@ -94,6 +94,7 @@ class Lowered:
     type: str
     is_total: bool = True  # folding and merging raise no error, whatever the values
     covers_nothing: bool = True  # NULL statistics finish to what SQL gives for no rows
+    is_repeatable: bool = True  # merging in another order gives the same
     definitions: tuple[PythonAggregate, ...] = ()  # whose functions both engines must have
 
 

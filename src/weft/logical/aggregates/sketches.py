@@ -9,21 +9,21 @@ Differs from Spark's functions of the same names, which are not mergeable in SQL
 the same or a larger error; Greenwald-Khanna): same meaning, another estimate. NaN is left out of
 percentiles; Spark takes it for the largest number.
 
-DuckDB merges and reads them through functions that the reading room gives it (weft_hll_union, …);
-a registry says with `outside_spark` that they are there.
+DuckDB merges and reads them through functions that the reading room gives it (weft_hll_union, …).
+What a merge gives depends on its order, and for KLL on coins, so two ways to read one window may
+differ, within the error: such windows are kept ready unless lazy answers are asked for, and answers
+that are told as they change, and taken back, are not shared.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 from sqlglot import exp
 
 from weft.logical.aggregates.algebra import (
     Aggregate,
-    Aggregates,
     Argument,
     Call,
     CannotShare,
@@ -77,7 +77,8 @@ def approx_count_distinct(call: Call) -> Lowered:
         raise CannotShare(f"{call.name} with an error of {error:g} is not shared")
     state = hll(call, what, hll_bits(error))
     estimate = f"coalesce(hll_sketch_estimate(`{state.column}`), 0L)"
-    return Lowered((state,), estimate, f'weft_hll_estimate("{state.column}")', "bigint")
+    duck = f'weft_hll_estimate("{state.column}")'
+    return Lowered((state,), estimate, duck, "bigint", is_repeatable=False)
 
 
 def hll(call: Call, what: Argument, bits: int) -> Statistic:
@@ -121,7 +122,8 @@ def approx_percentile(call: Call) -> Lowered:
     value = f"kll_sketch_get_quantile_{family}({s}, {ranks})"
     value = value if back is None else f"CAST({value} AS {type_.upper()})"
     spark = f"(CASE WHEN kll_sketch_get_n_{family}({s}) > 0 THEN {value} END)"
-    return Lowered((state,), spark, _duck_quantile(state, family, rank, what.type), type_)
+    duck = _duck_quantile(state, family, rank, what.type)
+    return Lowered((state,), spark, duck, type_, is_repeatable=False)
 
 
 def _duck_quantile(state: Statistic, family: str, rank: Argument, type_: str) -> str | None:
@@ -165,21 +167,10 @@ def approx_top_k(call: Call) -> Lowered:
     result = f"array<struct<item:{what.type},count:bigint>>"
     spark = f"coalesce(approx_top_k_estimate(`{state.column}`, {k}), CAST(array() AS {result}))"
     duck_k = f'weft_top_k_{what.type}("{state.column}".sketch, {k})' if is_readable else None
-    return Lowered((state,), spark, duck_k, result)
+    return Lowered((state,), spark, duck_k, result, is_repeatable=False)
 
 
-def _only_spark(lower: Lower) -> Lower:
-    """The same without DuckDB: its connection has none of the functions."""
-
-    def lowered(call: Call) -> Lowered:
-        found = lower(call)
-        kept = tuple(replace(s, duck_merge=None) for s in found.statistics)
-        return replace(found, statistics=kept, duck=None)
-
-    return lowered
-
-
-READABLE_SKETCHES = [
+SKETCHES = [
     Aggregate(
         "approx_count_distinct", Kind.SKETCH, approx_count_distinct, ("HLL(X)",), "ESTIMATE(HLL X)",
         ("UNION(HLL X)",), HLL_ERROR, arity=(1, 2),
@@ -196,9 +187,3 @@ READABLE_SKETCHES = [
         TOP_ERROR, arity=(1, 3),
     ),
 ]  # fmt: skip
-SKETCHES = [replace(a, lower=_only_spark(a.lower)) for a in READABLE_SKETCHES]
-
-
-def outside_spark(aggregates: Aggregates) -> Aggregates:
-    """The registry for readers whose DuckDB has the functions of weft.results.sketches.register."""
-    return aggregates.having(*READABLE_SKETCHES)
