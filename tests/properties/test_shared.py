@@ -9,9 +9,20 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
-from shared_oracle import COLUMNS, Drawn, Standing, Stream, arrow_rows, bag, draw_query
+from shared_oracle import (
+    AGGREGATES,
+    COLUMNS,
+    Drawn,
+    Hop,
+    Standing,
+    Stream,
+    arrow_rows,
+    bag,
+    draw_query,
+)
 
 import weft
 
@@ -44,11 +55,23 @@ def test_shared_answers_equal_the_same_sql_over_the_rows(seed, tmp_path):
 
 def register(db: weft.Database, rng: random.Random, live: dict[str, Drawn], count: int) -> None:
     drawn = [draw_query(rng, f"q{len(live)}_{i}_{rng.randint(0, 10**6)}") for i in range(count)]
+    drawn += [twin(rng, each) for each in rng.sample(drawn, count // 5)]
     db.sql(";\n".join(query.weft() for query in drawn))
     live |= {query.name: query for query in drawn}
     shown = db.sql("SHOW QUERIES").to_pylist()
     unshared = [(r["strategy"], r["statement"]) for r in shown if r["strategy"][:6] != "shared"]
     assert not unshared, unshared[:3]
+
+
+def twin(rng: random.Random, query: Drawn) -> Drawn:
+    """The same question with other aggregates, or emitted otherwise: another class or node."""
+    is_hop = isinstance(query.window, Hop)
+    return replace(
+        query,
+        name=f"{query.name}_twin",
+        aggregates=tuple(rng.sample(AGGREGATES, 2)),
+        emits_changes=is_hop and not query.emits_changes,
+    )
 
 
 def drop(db: weft.Database, rng: random.Random, live: dict[str, Drawn], count: int) -> None:

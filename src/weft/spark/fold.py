@@ -86,11 +86,14 @@ def _cells(
     rows = rows.withColumns(dimensions).withColumn(PANE, pane_of(roots[0].node, evaluation))
     made = [F.expr(s.fold).alias(name) for name, s in statistics.items()]
     made = made or [F.count(F.lit(1)).alias("_weft_n")]  # groups without statistics
-    if len(roots) == 1:
+    sets = list(
+        dict.fromkeys(root.node.column_names() for root in roots)
+    )  # twice would count twice
+    if len(sets) == 1:
         cells = rows.groupBy(PANE, *columns).agg(*made)
         return cells.withColumn(SET, F.lit(_set_of(roots[0].node, columns)).cast("bigint"))
-    sets = [[PANE, *root.node.column_names()] for root in roots]
-    return rows.groupingSets(sets, PANE, *columns).agg(F.grouping_id().alias(SET), *made)
+    grouped = rows.groupingSets([[PANE, *names] for names in sets], PANE, *columns)
+    return grouped.agg(F.grouping_id().alias(SET), *made)
 
 
 def _set_of(node: Node, columns: list[str]) -> int:
