@@ -56,7 +56,7 @@ def _cover(most: int | None, typical: int | None) -> list[str]:
     if most is None:
         return []
     return [
-        f"{INDENT}one window is covered by at most {counted(most, 'pane')}, typically {typical}"
+        f"{INDENT}one window is covered by at most {counted(most, 'partial')}, typically {typical}"
     ]
 
 

@@ -60,9 +60,9 @@ def _library():
     return datasketches
 
 
-def _present(states: Sequence[bytes | None]) -> list[bytes]:
+def _present(states: Sequence[bytes | None] | None) -> list[bytes]:
     """In one order, so that the same states give the same again wherever no coin is tossed."""
-    return sorted(bytes(state) for state in states if state is not None)
+    return sorted(bytes(state) for state in states or () if state is not None)
 
 
 def hll_union(states: Sequence[bytes | None]) -> bytes | None:
