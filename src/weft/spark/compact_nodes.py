@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -45,21 +47,30 @@ class NodeCompactor:
                 n.id: view.segments(n.owner, "partials", BASE, "results")
                 for n in network.nodes.values()
             }
-        done = 0
-        for live in network.nodes.values():
-            parts = [s for s in segments[live.id] if s.part == "partials"]
-            for group in self._groups(network, live, parts)[: max(most - done, 0)]:
-                self._merge(live, group)
-                done += 1
-            ready = [s for s in segments[live.id] if s.part == "results"]
-            if done < most and len(ready) >= self._settings.compact_after:
-                self._merge_results(network, live, ready)
-                done += 1
-            bases = [s for s in segments[live.id] if s.part == BASE]
-            if done < most and live.node.panes is None and self._is_base_due(parts, bases):
-                self._base(live, parts, bases)
-                done += 1
-        return done
+        works = [
+            work
+            for live in network.nodes.values()
+            for work in self._due(network, live, segments[live.id])
+        ]
+        for work in works[:most]:
+            work()
+        return min(len(works), most)
+
+    def _due(
+        self, network: Network, live: LiveNode, segments: list[Segment]
+    ) -> list[Callable[[], None]]:
+        """What is worth doing for a node; what readers gain most from comes first."""
+        parts = [s for s in segments if s.part == "partials"]
+        bases = [s for s in segments if s.part == BASE]
+        ready = [s for s in segments if s.part == "results"]
+        found: list[Callable[[], None]] = []
+        if live.node.panes is None and self._is_base_due(parts, bases):
+            found.append(lambda: self._base(live, parts, bases))
+        elif groups := self._groups(network, live, parts):
+            found += [partial(self._merge, live, group) for group in groups]
+        if len(ready) >= self._settings.compact_after:
+            found.append(lambda: self._merge_results(network, live, ready))
+        return found
 
     def _groups(
         self, network: Network, live: LiveNode, parts: list[Segment]

@@ -75,6 +75,7 @@ class Maintainer:
             changes = [s for s in query.segments if s.part == "changes"]
             merges += self._compact(query.record, changes, MERGES_PER_ROUND - merges)
         nodes = NodeCompactor(self._spark, self._catalog, self._root, self._settings)
+        merges = 0  # a budget of their own: many queries must not keep partials from being merged
         for state in world.streams.values():
             merges += nodes.run(state.record.id, MERGES_PER_ROUND - merges)
         sweep_dropped(self._catalog, self._root, self._settings.grace_seconds * 1_000_000)
