@@ -38,6 +38,8 @@ def attach():
     from pyspark.sql import SparkSession
 
     gateway = launch_gateway()
+    # the JVM may still let go of objects of a worker that is gone: ours have other numbers
+    gateway.gateway_property.pool.next_id = os.getpid() * 100_000
     theirs = gateway.jvm.org.apache.spark.sql.classic.SparkSession.getDefaultSession().get()
     context = gateway.jvm.JavaSparkContext.fromSparkContext(theirs.sparkContext())
     conf = SparkConf(_jconf=theirs.sparkContext().conf())

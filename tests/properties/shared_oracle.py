@@ -262,10 +262,10 @@ def arrow_rows(rows: list[dict]) -> list[dict]:
 
 def bag(table: pa.Table) -> Counter:
     """Rows as a bag; floats to nine digits, since sums are added in another order."""
-    return Counter(tuple(_plain(value) for value in row.values()) for row in table.to_pylist())
+    return Counter(tuple(plain(value) for value in row.values()) for row in table.to_pylist())
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     if isinstance(value, float):
         return "nan" if math.isnan(value) else float(f"{value:.9g}") + 0.0
     if isinstance(value, datetime):
