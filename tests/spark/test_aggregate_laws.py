@@ -173,7 +173,7 @@ def same(a: object, b: object) -> bool:
     if isinstance(a, float) and isinstance(b, float):
         if math.isnan(a) or math.isnan(b):
             return math.isnan(a) and math.isnan(b)
-        return a == b or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9 * 1e9 ** (abs(a) > 1e3))
+        return a == b or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         return len(a) == len(b) and all(map(same, a, b))
     return a == b
