@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Context, Decimal
@@ -50,26 +51,26 @@ class Beyond(IntEnum):
 Place = Value | Beyond
 
 
-class Domain:
+class Domain(ABC):
     """A type in which values are compared."""
 
     type: str  # as Spark writes it in DDL
 
+    @abstractmethod
     def value(self, constant: Constant) -> Value | None:
         """The constant as Spark compares it with this type; None where that is not certain."""
-        raise NotImplementedError
 
     def ceiling(self, value: Value) -> Place:
         """The smallest value of the type that is >= the constant."""
         return value
 
+    @abstractmethod
     def above(self, value: Value) -> Place:
         """The smallest value of the type that is > the constant."""
-        raise NotImplementedError
 
+    @abstractmethod
     def literal(self, value: Value) -> str:
         """Spark SQL for a value of the type."""
-        raise NotImplementedError
 
     def order(self, value: Value) -> object:
         return value
