@@ -374,3 +374,13 @@ def test_create_aggregate() -> None:
 def test_drop_aggregate() -> None:
     statement = parse("DROP AGGREGATE IF EXISTS vwap")[0]
     assert (statement.kind, statement.name, statement.if_exists) == ("aggregate", "vwap", True)
+
+
+@pytest.mark.parametrize(
+    ("written", "rendered"),
+    [("'it''s'", r"'it\'s'"), ('"a""b"', "'a\"b'"), ("''", "''"), (r"'q\'r'", r"'q\'r'")],
+)
+def test_a_doubled_quote_is_a_quote(written, rendered):
+    """As Spark reads it since 4.0; sqlglot takes the halves for two strings and glues them."""
+    tree = parse(f"SELECT {written} AS x")[0].tree
+    assert tree.sql(dialect="spark") == f"SELECT {rendered} AS x"

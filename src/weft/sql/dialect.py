@@ -26,6 +26,7 @@ class WeftSpark(Spark):
 
     class Tokenizer(Spark.Tokenizer):
         COMMANDS: set[TokenType] = set()  # noqa: RUF012 - sqlglot's own spelling
+        STRING_ESCAPES = ["\\", "'", '"']  # noqa: RUF012 - since 4.0 Spark reads 'it''s' as it's
 
     class Parser(Spark.Parser):
         FUNCTIONS = {  # noqa: RUF012
