@@ -12,6 +12,7 @@ associative and commutative: any exact cover by nodes gives the window's statist
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import gcd
 
@@ -84,6 +85,14 @@ class Windows:
 
     def __len__(self) -> int:
         return len(self.ends)
+
+    def whole_since(self, horizons: Iterable[int]) -> Windows:
+        """Without those that began before the latest horizon: only whole windows count."""
+        horizon = max(horizons, default=None)
+        if horizon is None:
+            return self
+        kept = self.starts >= horizon
+        return Windows(self.starts[kept], self.ends[kept])
 
 
 def windows_between(

@@ -90,6 +90,9 @@ class Route:
     from_tick: int
     to_tick: int | None
 
+    def holds(self, tick: int) -> bool:
+        return tick >= self.from_tick and (self.to_tick is None or tick <= self.to_tick)
+
 
 @dataclass(frozen=True, slots=True)
 class LiveNode:

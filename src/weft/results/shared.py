@@ -61,11 +61,8 @@ class SharedAnswer:
         ]
 
     def _reach(self, live: LiveNode, route: Route) -> Reach:
-        found = [
-            s
-            for s in self._view.segments(live.owner, "partials", "totals")
-            if s.tick >= route.from_tick and (route.to_tick is None or s.tick <= route.to_tick)
-        ]
+        segments = self._view.segments(live.owner, "partials", "totals")
+        found = [s for s in segments if route.holds(s.tick)]
         bases = [s for s in found if s.part == "totals" and route.from_tick == 0]
         return Reach(live, route, [s for s in found if s.part == "partials"], bases)
 
@@ -127,12 +124,7 @@ class SharedAnswer:
         return self.visible(windows_between(self.shared.window, after, upto, low, high))
 
     def visible(self, found: Windows) -> Windows:
-        """Without the windows that began before the query's horizon: only whole ones count."""
-        horizon = max(self.record.horizons.values(), default=None)
-        if horizon is not None:
-            kept = found.starts >= horizon
-            found = Windows(found.starts[kept], found.ends[kept])
-        return found
+        return found.whole_since(self.record.horizons.values())
 
     def _extent(self) -> tuple[int | None, int | None]:
         lows, highs = [], []

@@ -30,7 +30,7 @@ def closed_windows(
     upto = clock if high is None or clock is None else min(clock, high + 1)
     segments = {r: on_route(world.partials[r.node_id], r) for r in state.found.routes}
     windows = due_windows(state.found, state.nodes, segments, low, upto)
-    windows = visible(windows, state.record.horizons)
+    windows = windows.whole_since(state.record.horizons.values())
     if clock is None or not len(windows):
         columns = (*state.record.columns, *stored.WINDOW_COLUMNS)
         return stored.as_stream(stored.nothing(spark, columns), state.record, low, high)
@@ -49,8 +49,7 @@ def closed_windows(
 
 
 def on_route(segments: list[Segment], route: Route) -> list[Segment]:
-    last = route.to_tick
-    return [s for s in segments if s.tick >= route.from_tick and (last is None or s.tick <= last)]
+    return [s for s in segments if route.holds(s.tick)]
 
 
 def due_windows(
@@ -69,15 +68,6 @@ def due_windows(
     if not lows or upto is None:
         return Windows(np.zeros(0, np.int64), np.zeros(0, np.int64))
     return windows_between(found.value.window, after, upto, min(lows), max(highs))
-
-
-def visible(windows: Windows, horizons: dict[str, int]) -> Windows:
-    """Without those that began before the horizon: only whole windows count."""
-    horizon = max(horizons.values(), default=None)
-    if horizon is None:
-        return windows
-    kept = windows.starts >= horizon
-    return Windows(windows.starts[kept], windows.ends[kept])
 
 
 def finished(spark: SparkSession, merged: DataFrame, state: SharedState) -> DataFrame:
