@@ -5,7 +5,7 @@ set -uo pipefail
 needed=17
 
 major_version() {  # "17.0.15" → 17, "1.8.0_392" → 8, nothing when there is no working java
-  "$1" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1
+  "$1" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | sed -n 1p
 }
 
 java_in_use() {
