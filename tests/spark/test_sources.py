@@ -196,15 +196,15 @@ def test_a_vanished_file_is_named_and_the_run_can_be_repeated(db, tmp_path, monk
         f"CREATE STREAM s ({COLUMNS}) WITH (source = 'files', path = '{folder}', format = 'parquet')"
     )
     query = db.sql("CREATE CONTINUOUS QUERY q AS SELECT k FROM s")
-    from weft.spark import batch
+    from weft.spark import folding
 
-    real, hidden = batch.ingest, tmp_path / "hidden"
+    real, hidden = folding.ingest, tmp_path / "hidden"
 
     def vanish(*arguments):
         path.rename(hidden)
         return real(*arguments)
 
-    monkeypatch.setattr(batch, "ingest", vanish)
+    monkeypatch.setattr(folding, "ingest", vanish)
     with pytest.raises(SourceError) as missing:
         db.run()
     assert missing.value.code == "WEFT_SOURCE_FILE_MISSING"

@@ -11,7 +11,7 @@ Compilers only, but for the small relations that they ship to Spark.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -27,7 +27,8 @@ from weft.optimizer.predicates import Ranking
 from weft.spark.fold import LEVEL, PANE
 from weft.spark.rows import END, START
 
-CLASS, WINDOW, HOME = "_weft_class", "_weft_window", "_weft_home"
+CLASS, WINDOW, HOME, KEY = "_weft_class", "_weft_window", "_weft_home", "_weft_key"
+LEVELS = 64  # more than a pyramid can have: panes are counted in 64 bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,10 +41,14 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartOfNode:
-    """The partials that some classes read of a node, on one of their routes."""
+    """The partials that some classes read of a node, on one of their routes.
+
+    `partials` are given the columns that classes group by, and come with each group in one place,
+    so that what windows make of them, which is many times more, need not be moved again.
+    """
 
     live: LiveNode
-    partials: DataFrame
+    partials: Callable[[tuple[str, ...]], Sequence[DataFrame]]
     readers: Sequence[tuple[Wanted, Route, int]]  # with the number of the first window
 
 
@@ -71,7 +76,7 @@ def _merge(
         statistics |= wanted
         names = [d.column for d in dimensions] + sorted(wanted)
         due = F.broadcast(due_relation(spark, part.live, readers))
-        rows = _by_group(part, dimensions, names).join(due, [LEVEL, PANE])
+        rows = _by_group(part, dimensions, names).join(due, KEY)
         joined.append(rows.where(_condition(part.live)).select(WINDOW, *names))
     rows = reduce(_union, joined)
     grouped = rows.groupBy(WINDOW, *[d.column for d in dimensions])
@@ -82,11 +87,20 @@ def _merge(
 
 
 def _by_group(part: PartOfNode, dimensions: tuple[Dimension, ...], names: list[str]) -> DataFrame:
-    """A node's partials with each group in one place, so that what windows make of them, which is
-    many times more, need not be moved again."""
     signature = [atom.column for atom in part.live.node.signature()]
-    kept = part.partials.select(LEVEL, PANE, *names, *signature)
-    return kept.repartition(*[d.column for d in dimensions]) if dimensions else kept
+    found = part.partials(tuple(d.column for d in dimensions))
+    rows = reduce(lambda one, other: one.unionByName(other), found)
+    return rows.select(key_of(F.col(LEVEL), F.col(PANE)).alias(KEY), *names, *signature)
+
+
+def key_of(level, pane):
+    """Level and pane as one number: a join by one long is quicker than by two columns."""
+    return pane * LEVELS + level
+
+
+def by_group(partials: DataFrame, groups: tuple[str, ...]) -> Sequence[DataFrame]:
+    """Partials moved to where their groups are."""
+    return [partials.repartition(*groups) if groups else partials]
 
 
 def _union(one: DataFrame, other: DataFrame) -> DataFrame:
@@ -109,7 +123,7 @@ def _condition(live: LiveNode) -> F.Column:
 def due_relation(
     spark: SparkSession, live: LiveNode, readers: Sequence[tuple[Wanted, Route, int]]
 ) -> DataFrame:
-    """Rows (level, pane, window's number, the class's tests): what to join partials with."""
+    """Rows (level and pane, window's number, the class's tests): what to join partials with."""
     sizes = [len(wanted.windows) for wanted, _, _ in readers]
     windows = Windows(
         np.concatenate([wanted.windows.starts for wanted, _, _ in readers]),
@@ -117,7 +131,8 @@ def due_relation(
     )
     covered = cover(windows, live.node.panes, live.node.pyramid)
     numbers = np.concatenate([np.arange(s) + r[2] for s, r in zip(sizes, readers, strict=True)])
-    columns = {LEVEL: covered.level, PANE: covered.pane, WINDOW: numbers[covered.window]}
+    key = key_of(covered.level.astype(np.int64), covered.pane)
+    columns = {KEY: key, WINDOW: numbers[covered.window]}
     reader = np.repeat(np.arange(len(readers)), sizes)[covered.window]
     for name, values, kind in _tests(live, readers):
         columns[name] = pa.array(values, kind).take(pa.array(reader))
@@ -142,7 +157,9 @@ def _tests(
 def with_edges(
     spark: SparkSession, merged: DataFrame, wanted: Sequence[Wanted], homes: Sequence[int]
 ) -> DataFrame:
-    """Give merged rows their class, the edges of their window, and the node that keeps them."""
+    """Give merged rows their class, the edges of their window, and the node that keeps them.
+
+    The number of the window stays with them."""
     sizes = [len(w.windows) for w in wanted]
     table = pa.table(
         {
@@ -156,4 +173,4 @@ def with_edges(
     edges = spark.createDataFrame(table)
     for name in (START, END):
         edges = edges.withColumn(name, F.timestamp_micros(name))
-    return merged.join(F.broadcast(edges), WINDOW).drop(WINDOW)
+    return merged.join(F.broadcast(edges), WINDOW)

@@ -29,18 +29,14 @@ from pyspark.sql import DataFrame, SparkSession
 from weft.catalog.change import Change
 from weft.catalog.records import QueryRecord, Segment, StreamRecord, to_instant
 from weft.catalog.store import Catalog
-from weft.catalog.view import now_micros
 from weft.optimizer.network import Network, load_network
 from weft.plan.recompute import RecomputePlan, follows_table
 from weft.spark.answers import Outcome, evaluate
-from weft.spark.eager import assemble_due
-from weft.spark.ingest import Ingested, classify, ingest, rows_only
-from weft.spark.shared import Advance, fold_batch, fold_paned
+from weft.spark.folding import Folding, next_clock
+from weft.spark.shared import Advance
 from weft.spark.sharing import Draft, Registration
-from weft.spark.world import QueryState, StreamState, World, load_shared, load_world
+from weft.spark.world import QueryState, World, load_shared, load_world
 from weft.storage.crash import crash_point
-
-REREADABLE = ("push", "files")  # sources that give the same rows again at no great cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +69,7 @@ class Batches:
         self._root = root
         self.plans = plans
         self._parallel = parallel
+        self._folding = Folding(spark, catalog, root)
         self._networks: dict[int, Network] = {}  # of streams, as the catalog has them
 
     def network(self, stream_id: int) -> Network:
@@ -107,16 +104,17 @@ class Batches:
         elif batch_id <= record.batch_id:
             return None
         crash_point("batch.start")
-        brought, early = self._store(frame, record, tick, batch_id)
+        network = self.network(record.id)
+        brought, ahead = self._folding.store(frame, world, record, network, tick, batch_id)
         crash_point("batch.rows-written")
-        clock, largest = next_clock(record, brought)
+        clock, largest = next_clock(record, brought.max_time())
         state.clock, state.first_new = clock, brought.min_time()
         state.segments = state.segments + brought.of("rows")
         state.newest_tick = max(state.newest_tick, brought.max_tick)
         advance = Advance(
             record.clock, clock, record.evaluation + 1, tick, tuple(brought.of("rows"))
         )
-        partials = self._fold(world, state, advance, early)
+        partials = self._folding.fold(world, state, network, advance, ahead)
         crash_point("batch.partials-written")
         outcomes = self._evaluate(world, affected(world, {record.name.lower()}), tick)
         crash_point("batch.results-written")
@@ -153,7 +151,7 @@ class Batches:
             return
         advance = Advance(state.clock, instant, state.record.evaluation + 1, tick)
         state.clock = instant
-        partials = self._fold(world, state, advance)
+        partials = self._folding.fold(world, state, self.network(stream.id), advance)
         outcomes = self._evaluate(world, affected(world, {stream.name.lower()}), tick)
         crash_point("heartbeat.results-written")
         with self._catalog.write() as change:
@@ -197,7 +195,7 @@ class Batches:
         network = self.network(stream_id)
         with self._catalog.read() as view:
             world = load_world(view, self._root, {})
-        self._load_partials(world, network)
+        self._folding.load_partials(world, network)
         state = next(s for s in world.streams.values() if s.record.id == stream_id)
         registration = Registration(world, state, network, drafts, tick)
         segments = registration.fill(self.spark, self._reserve_nodes)
@@ -216,46 +214,6 @@ class Batches:
             return []
         with self._catalog.write() as change:
             return [change.reserve_node_id() for _ in range(count)]
-
-    def _store(
-        self, frame: DataFrame, record: StreamRecord, tick: int, batch_id: int
-    ) -> tuple[Ingested, list[Segment] | None]:
-        """Write a batch's rows and, where its source can be read twice, fold them meanwhile."""
-        classified = classify(frame, record, tick, now_micros())
-        nodes = [n for n in self.network(record.id).folding() if n.node.panes is not None]
-        if not nodes or record.definition.source not in REREADABLE:
-            return ingest(classified, record, tick, self._root, batch_id), None
-        with ThreadPoolExecutor(1, thread_name_prefix="weft-fold") as pool:
-            folding = pool.submit(
-                fold_paned, rows_only(classified, record), self._root, record.id, nodes,
-                record.evaluation + 1, tick,
-            )  # fmt: skip
-            brought = ingest(classified, record, tick, self._root, batch_id)
-            return brought, folding.result()
-
-    def _fold(
-        self, world: World, state: StreamState, advance: Advance, early: list[Segment] | None = None
-    ) -> list[Segment]:
-        """Fold a batch into the stream's nodes, and merge the windows that somebody waits for."""
-        network = self.network(state.record.id)
-        nodes = network.folding()
-        if early is not None:
-            nodes = [n for n in nodes if n.node.panes is None]
-        found = fold_batch(self.spark, world, state, nodes, advance) if nodes else []
-        found += early or []
-        if network.eager():
-            self._load_partials(world, network)
-        for segment in found:  # queries that read shared ones see this batch too
-            world.partials.setdefault(int(segment.owner.split(":")[1]), []).append(segment)
-        if network.eager() and advance.clock is not None:
-            found += assemble_due(self.spark, world, network, advance)
-        return found
-
-    def _load_partials(self, world: World, network: Network) -> None:
-        with self._catalog.read() as view:
-            for live in network.nodes.values():
-                if live.id not in world.partials:
-                    world.partials[live.id] = view.segments(live.owner, "partials")
 
     def _commit_advance(
         self, change: Change, record: StreamRecord, advance: Advance, partials: list[Segment]
@@ -333,17 +291,6 @@ class Batches:
                         _advance(state, outcome)
                 crash_point("batch.level-written")
         return outcomes
-
-
-def next_clock(record: StreamRecord, brought: Ingested) -> tuple[int | None, int | None]:
-    """The watermark after a batch: largest event time less the delay, never backwards."""
-    times = [t for t in (record.max_time, brought.max_time()) if t is not None]
-    if not times:
-        return record.clock, None
-    largest = max(times)
-    delay = record.definition.delay.total_seconds() * 1_000_000
-    watermark = largest - round(delay)
-    return (watermark if record.clock is None else max(watermark, record.clock)), largest
 
 
 def affected(world: World, streams: set[str], queries: set[str] = frozenset()) -> list[list[str]]:

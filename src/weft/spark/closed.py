@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +15,16 @@ from weft.logical.panes import Windows, windows_between
 from weft.optimizer.nodes import LiveClass, LiveNode, Route
 from weft.plan.order import SortKey
 from weft.spark import rows as stored
-from weft.spark.assemble import CLASS, HOME, PartOfNode, Wanted, assemble, with_edges
+from weft.spark.assemble import (
+    CLASS,
+    HOME,
+    WINDOW,
+    PartOfNode,
+    Wanted,
+    assemble,
+    by_group,
+    with_edges,
+)
 from weft.spark.partials import read_partials
 from weft.spark.rows import END, NUMBER, START
 from weft.spark.world import SharedState, World
@@ -38,13 +48,13 @@ def closed_windows(
     parts = [
         PartOfNode(
             state.nodes[route.node_id],
-            read_partials(spark, world.root, state.nodes[route.node_id], found),
+            partial(by_group, read_partials(spark, world.root, state.nodes[route.node_id], found)),
             [(wanted, route, 0)],
         )
         for route, found in segments.items()
         if found
     ]
-    merged = with_edges(spark, assemble(spark, parts), [wanted], [0]).drop(CLASS, HOME)
+    merged = with_edges(spark, assemble(spark, parts), [wanted], [0]).drop(CLASS, HOME, WINDOW)
     return stored.as_stream(finished(spark, merged, state), state.record, low, high)
 
 

@@ -7,15 +7,16 @@ it, and it is finished when it is read, as a lazy one is (PSoup projects just in
 from __future__ import annotations
 
 import uuid
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from weft.catalog.records import Segment
 from weft.optimizer.network import Network
 from weft.optimizer.nodes import Route
-from weft.spark.assemble import CLASS, HOME, PartOfNode, Wanted, assemble, with_edges
+from weft.spark.assemble import HOME, WINDOW, PartOfNode, Wanted, assemble, with_edges
 from weft.spark.closed import due_windows, on_route
-from weft.spark.partials import read_partials
+from weft.spark.hot import HotPartials
 from weft.spark.rows import END
 from weft.spark.shared import Advance
 from weft.spark.world import World
@@ -23,25 +24,26 @@ from weft.storage.files import footer_segment, parquet_files, sync_file
 
 
 def assemble_due(
-    spark: SparkSession, world: World, network: Network, advance: Advance
+    spark: SparkSession, world: World, network: Network, advance: Advance, hot: HotPartials
 ) -> list[Segment]:
     """Write the windows of eager classes that this batch closes."""
-    wanted = list(_wanted(world, network, advance))
+    hot.keep_only({r.node_id for found in network.eager() for r in found.routes})
+    wanted = sorted(_wanted(world, network, advance), key=lambda w: (_home(w), w.found.id))
     if not wanted:
         return []
-    parts = _parts(spark, world, network, wanted)
-    merged = assemble(spark, parts)
+    merged = assemble(spark, _parts(spark, world, network, wanted, hot))
     if merged is None:
         return []
-    homes = [w.found.open_route.node_id for w in wanted]
-    rows = with_edges(spark, merged, wanted, homes)
+    tasks = int(spark.conf.get("spark.sql.shuffle.partitions"))
+    rows = with_edges(spark, merged.coalesce(tasks), wanted, [_home(w) for w in wanted])
     folder = (
         world.root
         / "nodes"
         / str(network.stream_id)
         / f"{advance.tick:019d}-{uuid.uuid4().hex[:8]}"
     )
-    ordered = rows.sortWithinPartitions(HOME, CLASS, END)
+    # windows are numbered by home, class and end; a long is quicker to sort by than three columns
+    ordered = rows.sortWithinPartitions(WINDOW).drop(WINDOW)
     ordered.write.partitionBy(HOME).option("compression", "zstd").parquet(folder.as_uri())
     found = []
     for path in parquet_files(folder):
@@ -53,6 +55,11 @@ def assemble_due(
         if segment.rows:
             found.append(segment)
     return found
+
+
+def _home(wanted: Wanted) -> int:
+    """The node that keeps a class's windows."""
+    return wanted.found.open_route.node_id
 
 
 def _wanted(world: World, network: Network, advance: Advance):
@@ -72,7 +79,7 @@ def _wanted(world: World, network: Network, advance: Advance):
 
 
 def _parts(
-    spark: SparkSession, world: World, network: Network, wanted: list[Wanted]
+    spark: SparkSession, world: World, network: Network, wanted: list[Wanted], hot: HotPartials
 ) -> list[PartOfNode]:
     """What is read of each node, by whom: one scan for each stretch of ticks of a node."""
     readers: dict[tuple[int, int, int | None], list[tuple[Wanted, Route, int]]] = {}
@@ -87,13 +94,14 @@ def _parts(
         live = network.nodes[node_id]
         low = min(int(each.windows.starts.min()) for each, _, _ in found)
         high = max(int(each.windows.ends.max()) for each, _, _ in found)
-        panes = live.node.panes
-        segments = [
+        panes, route = live.node.panes, found[0][1]
+        present = on_route(world.partials.get(node_id, []), route)
+        needed = [
             s
-            for s in on_route(world.partials.get(node_id, []), found[0][1])
+            for s in present
             if s.min_time < panes.number(high) and s.max_time >= panes.number(low)
         ]
-        if segments:
-            partials = read_partials(spark, world.root, live, segments)
-            parts.append(PartOfNode(live, partials, found))
+        if needed:
+            read = partial(hot.read, spark, world.root, live, route, needed, present)
+            parts.append(PartOfNode(live, read, found))
     return parts

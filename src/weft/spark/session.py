@@ -22,6 +22,7 @@ EMBEDDED = {
     "spark.sql.codegen.hugeMethodLimit": "8000",
     "spark.sql.shuffle.partitions": "2",  # small batches: more partitions only add task overhead
     "spark.sql.adaptive.enabled": "false",  # extra stages per query, nothing to adapt in small batches
+    "spark.sql.maxConcurrentOutputFileWriters": "64",  # no sort by folder before a write into folders
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.ui.showConsoleProgress": "false",
