@@ -174,7 +174,14 @@ MEASURES = [
     "count(DISTINCT {a}.v) AS dv",
     "sum(CASE WHEN {a}.v > 0 THEN {a}.v ELSE 0 END) AS pv",
     "max(coalesce({a}.k, '-')) AS mk",
+    "median({a}.v) AS mv",
     "count(*) FILTER (WHERE {a}.v > 1) AS fv",
+]
+GROUPS = [
+    ("a.k", "a.k"),
+    ("a.k", "a.k"),
+    ("a.v AS b, coalesce(a.k, '-') AS c", "coalesce(a.k, '-'), a.v"),
+    ("a.k", "a.k, a.v"),
 ]
 HAVINGS = [None, None, "count(*) > 1", "sum({a}.v) >= 1", "min({a}.v) IS NULL"]
 JOINS = ["JOIN", "JOIN", "LEFT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
@@ -237,9 +244,10 @@ def bodies_of_one(draw: st.DrawFn) -> tuple[Body, bool]:
         )
     having = draw(st.sampled_from(HAVINGS))
     tail = f" HAVING {having.format(a='a')}" if having else ""
+    keys, groups = draw(st.sampled_from(GROUPS))
     return (
         lambda e: (
-            f"SELECT a.k, {measures} FROM {e.source(0)}{where} GROUP BY a.k{e.by_window('a')}{tail}"
+            f"SELECT {keys}, {measures} FROM {e.source(0)}{where} GROUP BY {groups}{e.by_window('a')}{tail}"
         ),
         False,
     )

@@ -47,3 +47,25 @@ def test_a_class_that_is_read_often_is_kept_ready_and_goes_back(tmp_path):
         assert strategies(db)["auto"] == "shared, lazy"
         assert read(db) == ready
         assert [(c.kind, c.row, c.at) for c in db.query("again").subscribe()] == changes
+
+
+def test_a_class_that_somebody_follows_is_kept_ready(tmp_path):
+    with weft.connect(tmp_path) as db:
+        db.sql("CREATE STREAM s (k STRING, v INT, ts TIMESTAMP, WATERMARK FOR ts AS ts)")
+        followed = db.sql(f"CREATE CONTINUOUS QUERY auto AS {BODY}")
+        db.sql(
+            f"CREATE CONTINUOUS QUERY pinned WITH (answers = 'lazy') AS {BODY.replace('20', '30')}"
+        )
+        for first in (0, 40):
+            db.push("s", rows(first))
+            db.run()
+            for query in (followed, db.query("pinned")):
+                told = query.subscribe(follow=True, timeout=0.1)
+                assert next(iter(told)).kind == "insert"
+            db._engine.maintain()
+        assert strategies(db) == {"auto": "shared, eager", "pinned": "shared, lazy"}
+        for first in (80, 120):
+            db.push("s", rows(first))
+            db.run()
+            db._engine.maintain()
+        assert strategies(db)["auto"] == "shared, lazy"

@@ -219,6 +219,8 @@ class Query:
         def look(after: int) -> Snapshot:
             with self._engine.catalog.read() as view:
                 record = self._find(view)
+                if is_following():
+                    self._engine.reads.note_wait(record.class_id)
                 log = reading.change_log(view, record, self._engine.root, after)
                 return Snapshot(record, log, reading.clocks(view, record))
 

@@ -22,6 +22,7 @@ from weft.logical.aggregates import CannotShare
 from weft.logical.relations import Emit, Kind
 from weft.plan.patterns import Pattern, pattern_of
 from weft.plan.recompute import PlannedSource, RecomputePlan, Shape
+from weft.plan.touched import Touched, touched_groups
 from weft.results.at import is_portable
 from weft.sql.statements import Select
 
@@ -99,7 +100,7 @@ def _explain(
     return Explanation(
         name=name,
         strategy=f"recompute, {plan.shape}",
-        why=_why(plan),
+        why=_why(plan, emits == "changes"),
         emits=_emits(plan, emits),
         pattern=str(pattern),
         pattern_why=why,
@@ -121,12 +122,17 @@ def _at(plan: RecomputePlan) -> str | None:
     return "results(at=...) between evaluations is computed by Spark"
 
 
-def _why(plan: RecomputePlan) -> str:
+def _why(plan: RecomputePlan, emits_changes: bool) -> str:
     reason = {
         Shape.STANDING: "the whole answer is computed again when the clock moves or rows come: ",
         Shape.ALL_WINDOWS: "windows that fall due are computed together, over their rows only: ",
         Shape.EACH_WINDOW: "each window that falls due is computed by itself, over its rows only: ",
     }[plan.shape]
+    if emits_changes or not plan.is_per_window:
+        found = touched_groups(plan)
+        if isinstance(found, Touched):
+            groups = ", ".join(found.groups)
+            reason = f"the groups by {groups} whose rows came or went are computed again: "
     return reason + plan.reason
 
 

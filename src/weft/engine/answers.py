@@ -1,8 +1,9 @@
 """Which classes keep their windows ready: chosen by who reads them, unless a query says.
 
 A window that is assembled when it is read costs nothing until then; one that is kept ready costs its
-merge once. So a class whose windows are read more often than they close is made eager, and one that
-is read less than half as often goes back. Reads are counted in the process that runs the pipeline;
+merge once. So a class that somebody subscribes to, or whose windows are read more often than they
+close, is made eager, and one that nobody waits for and that is read less than half as often goes
+back. A query above reads the partials itself, in the same batch, and needs no window kept ready. Reads are counted in the process that runs the pipeline;
 other readers cannot be heard, since they write nothing. Source: PSoup §5 (materialisation follows
 the rates of reads and of data); the design's section 6.
 """
@@ -26,26 +27,39 @@ class Reads:
 
     def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
+        self._awaited: set[int] = set()  # classes that a subscriber looked at
         self._clocks: dict[int, int] = {}
 
     def note(self, class_id: int | None) -> None:
         if class_id is not None:
             self._counts[class_id] += 1
 
+    def note_wait(self, class_id: int | None) -> None:
+        if class_id is not None:
+            self._awaited.add(class_id)
+
     def choose(self, engine: Engine) -> None:
         """Let classes without a say of their own follow what was read."""
         counts, self._counts = self._counts, Counter()
+        awaited, self._awaited = self._awaited, set()
         with engine.catalog.write() as change:
             for stream in change.streams():
                 since = self._clocks.get(stream.id)
                 if stream.clock is not None:
                     self._clocks[stream.id] = stream.clock
                     if since is not None and stream.clock > since:
-                        _choose(change, stream.id, since, stream.clock, counts)
+                        _choose(change, stream.id, since, stream.clock, counts, awaited)
         engine.network_changed()
 
 
-def _choose(change: Change, stream_id: int, since: int, clock: int, counts: Counter[int]) -> None:
+def _choose(
+    change: Change,
+    stream_id: int,
+    since: int,
+    clock: int,
+    counts: Counter[int],
+    awaited: set[int],
+) -> None:
     policies = policies_of(change, stream_id)
     for found in load_network(change, stream_id).classes.values():
         if policies.get(found.id) != {"auto"} or found.value.window is None:
@@ -53,10 +67,10 @@ def _choose(change: Change, stream_id: int, since: int, clock: int, counts: Coun
         if found.value.is_versioned:
             continue
         closed = (clock - since) / _step(found)
-        is_eager = found.eager_from is not None
-        if not is_eager and counts[found.id] > max(closed, 1):
+        is_eager, is_awaited = found.eager_from is not None, found.id in awaited
+        if not is_eager and (is_awaited or counts[found.id] > max(closed, 1)):
             change.set_class(found.id, eager_from=clock)
-        elif is_eager and counts[found.id] < closed / 2:
+        elif is_eager and not is_awaited and counts[found.id] < closed / 2:
             change.set_class(found.id, eager_from=None)
 
 

@@ -122,7 +122,7 @@ def _one_block_over_one_stream(plan: RecomputePlan) -> tuple[PlannedSource, exp.
         raise CannotShare("it is more than one SELECT block")
     if len(plan.sources) != 1 or len(from_items(select)) != 1:
         raise CannotShare("it reads more than one source")
-    _check_clauses(select)
+    check_clauses(select)
     planned = plan.sources[0]
     _check_source(planned, from_items(select)[0][0])
     if not is_aggregated(select) and not select.args.get("distinct"):
@@ -130,7 +130,7 @@ def _one_block_over_one_stream(plan: RecomputePlan) -> tuple[PlannedSource, exp.
     return planned, select
 
 
-def _check_clauses(select: exp.Select) -> None:
+def check_clauses(select: exp.Select) -> None:
     for key, name in CLAUSES.items():
         if select.args.get(key):
             raise CannotShare(f"{name} in the query")

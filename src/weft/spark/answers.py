@@ -21,6 +21,7 @@ from weft.logical.windows import LastRows, Session, bounds, microseconds
 from weft.spark import rows as stored
 from weft.spark.contents import Due
 from weft.spark.evaluate import Evaluator
+from weft.spark.groups import Only, groups_touched
 from weft.spark.problems import data_problem_text, is_data_problem
 from weft.spark.rows import DIFF, END, EVALUATION, START, instant, quote
 from weft.spark.world import QueryState, World
@@ -141,10 +142,19 @@ class _Evaluation:
 
     def run(self) -> tuple[list[Segment], int | None]:
         if not self._state.record.is_per_window:
-            return self._write(self._changes(self._evaluator.standing(self.clock), None)), None
+            only = self._only()
+            answer = self._evaluator.standing(self.clock, only)
+            return self._write(self._changes(answer, None, only)), None
         if self._state.record.is_append_only:
             return self._closed_windows()
         return self._changed_windows()
+
+    def _only(self) -> Only | None:
+        """The groups to compute again; None: all."""
+        record = self._state.record
+        if self._is_forced or record.evaluation == 0 or self.clock is None:
+            return None
+        return groups_touched(self._spark, self._world, self._state.plan, record, self.clock)
 
     def _closed_windows(self) -> tuple[list[Segment], int | None]:
         """Windows that closed since the last evaluation, each emitted once."""
@@ -168,8 +178,9 @@ class _Evaluation:
         ):
             after = max(after, first)
         due = Due(after, None, record.evaluated_tick, None if self._is_forced else record.frontier)
-        answer = self._evaluator.windows(due)
-        changes = self._changes(answer, after) if answer is not None else None
+        only = self._only()
+        answer = self._evaluator.windows(due, only)
+        changes = self._changes(answer, after, only) if answer is not None else None
         return (self._write(changes) if changes is not None else []), self._next_frontier()
 
     def _retained_from(self) -> int | None:
@@ -201,12 +212,14 @@ class _Evaluation:
         columns = stored.answer_columns(self._state)
         return answer.select(*[F.col(quote(c.name)).cast(c.type).alias(c.name) for c in columns])
 
-    def _changes(self, answer: DataFrame, after: int | None) -> DataFrame:
-        """New answer − old answer; with `after`, only windows that end later."""
+    def _changes(self, answer: DataFrame, after: int | None, only: Only | None = None) -> DataFrame:
+        """New answer − old answer, or only some groups of both; with `after`, only windows that
+        end later."""
         new = self._plain(answer)
         if not self._state.segments:
             return new
         old = stored.answer_log(self._spark, self._world, self._state).drop(EVALUATION)
+        old = only.answers(old) if only else old
         if after is not None:
             later = (
                 F.col(END) >= instant(after)

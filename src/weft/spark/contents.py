@@ -25,6 +25,7 @@ from weft.logical.windows import (
 from weft.plan.recompute import PlannedSource
 from weft.spark import rows as stored
 from weft.spark.closed import closed_windows
+from weft.spark.groups import Only
 from weft.spark.rows import FROM, ORDER, TICK, TIME, TO, instant, quote
 from weft.spark.world import World
 
@@ -59,21 +60,21 @@ class Contents:
         self._world = world
         self._horizons = horizons
 
-    def at(self, planned: PlannedSource, now: int | None) -> DataFrame:
+    def at(self, planned: PlannedSource, now: int | None, only: Only | None = None) -> DataFrame:
         """What a standing source shows at an instant: the row set of its window at τ = now."""
         relation = planned.source.relation
         if relation.kind is Kind.TABLE:
             return self._table(planned)
         rows = self._within(planned, now)
-        return self._show(rows, planned)
+        return self._show(only.rows(rows) if only else rows, planned)
 
-    def due(self, planned: PlannedSource, due: Due) -> DataFrame:
+    def due(self, planned: PlannedSource, due: Due, only: Only | None = None) -> DataFrame:
         """What a per-window source shows: its rows, each with every window due that holds it."""
         if planned.window is None:
             return self.at(planned, due.upto)
-        rows = assign(
-            self._rows_for(planned, due), planned.source.window, due, self._offset(planned)
-        )
+        rows = self._rows_for(planned, due)
+        rows = only.rows(rows) if only else rows
+        rows = assign(rows, planned.source.window, due, self._offset(planned))
         horizon = max(self._horizons.values(), default=None)  # whole in every stream, or not at all
         if horizon is not None and not isinstance(planned.source.window, Session):
             rows = rows.where(F.col(stored.START) >= instant(horizon))

@@ -19,6 +19,7 @@ from weft.plan.lift import SESSION
 from weft.plan.order import SortKey
 from weft.plan.recompute import PlannedSource, RecomputePlan, Shape
 from weft.spark.contents import Contents, Due, OneWindow
+from weft.spark.groups import Only
 from weft.spark.rows import END, NUMBER, START, instant, quote
 from weft.spark.world import World
 
@@ -45,18 +46,18 @@ class Evaluator:
         }
         return self._run(sources)
 
-    def standing(self, now: int | None) -> DataFrame:
-        """The answer at an instant."""
-        return self._run({p: self._contents.at(p, now) for p in self._plan.sources})
+    def standing(self, now: int | None, only: Only | None = None) -> DataFrame:
+        """The answer at an instant, or some groups of it."""
+        return self._run({p: self._contents.at(p, now, only) for p in self._plan.sources})
 
-    def windows(self, due: Due) -> DataFrame | None:
-        """The answers of all windows that fall due; None when none do."""
+    def windows(self, due: Due, only: Only | None = None) -> DataFrame | None:
+        """The answers of all windows that fall due, or some groups of each; None when none do."""
         if self._plan.shape is Shape.ALL_WINDOWS:
-            return self._all_windows(due)
+            return self._all_windows(due, only)
         return self._each_window(due)
 
-    def _all_windows(self, due: Due) -> DataFrame:
-        answer = self._run({p: self._contents.due(p, due) for p in self._plan.sources})
+    def _all_windows(self, due: Due, only: Only | None) -> DataFrame:
+        answer = self._run({p: self._contents.due(p, due, only) for p in self._plan.sources})
         for old, new in zip(self._plan.output_window, (START, END, NUMBER), strict=False):
             answer = answer.withColumnRenamed(old, new)
         if len(self._plan.output_window) < 3:
