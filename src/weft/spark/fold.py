@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 
 from weft.logical.statistics import Statistic
 from weft.optimizer.nodes import LiveNode, Node
+from weft.spark.constants import with_constants
 from weft.spark.rows import TIME
 from weft.spark.signature import with_signature
 
@@ -83,7 +84,7 @@ def _cells(
     signature = {atom.column: atom for r in roots for atom in r.node.signature()}
     rows = with_signature(rows, list(signature.values()))
     dimensions = {n: F.expr(a.expression) for n, a in atoms.items() if n not in signature}
-    rows = rows.withColumns(dimensions).withColumn(PANE, pane_of(roots[0].node, evaluation))
+    rows = _with_pane(rows.withColumns(dimensions), roots[0].node, evaluation)
     made = [F.expr(s.fold).alias(name) for name, s in statistics.items()]
     made = made or [F.count(F.lit(1)).alias("_weft_n")]  # groups without statistics
     sets = list(
@@ -102,13 +103,12 @@ def _set_of(node: Node, columns: list[str]) -> int:
     return int("0" + "".join(bits), 2)
 
 
-def pane_of(node: Node, evaluation: int) -> F.Column:
+def _with_pane(rows: DataFrame, node: Node, evaluation: int) -> DataFrame:
     if node.panes is None:
-        return F.lit(evaluation).cast("bigint")
+        return with_constants(rows, **{PANE: evaluation})
     width, micros = f"{node.panes.width}L", f"(unix_micros({TIME}) - {node.panes.offset}L)"
-    return F.expr(
-        f"({micros} - pmod({micros}, {width})) div {width}"
-    )  # rounds down before 1970 too
+    pane = f"({micros} - pmod({micros}, {width})) div {width}"  # rounds down before 1970 too
+    return rows.withColumn(PANE, F.expr(pane))
 
 
 def below(root: LiveNode, nodes: Sequence[LiveNode]) -> list[LiveNode]:
@@ -173,4 +173,4 @@ def filled(cells: DataFrame, live: LiveNode, evaluation: int) -> DataFrame:
 
 def _union(found: list[DataFrame], evaluation: int) -> DataFrame:
     union = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), found)
-    return union.withColumn(VERSION, F.lit(evaluation).cast("bigint"))
+    return with_constants(union, **{VERSION: evaluation})

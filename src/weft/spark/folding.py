@@ -20,6 +20,7 @@ from weft.catalog.records import Segment, StreamRecord
 from weft.catalog.store import Catalog
 from weft.catalog.view import now_micros
 from weft.errors import SourceError
+from weft.logical.relations import StreamDefinition
 from weft.optimizer.network import Network
 from weft.optimizer.nodes import LiveNode
 from weft.spark.eager import assemble_due
@@ -29,7 +30,7 @@ from weft.spark.rows import TIME
 from weft.spark.shared import Advance, fold_batch, fold_paned
 from weft.spark.world import StreamState, World
 
-REREADABLE = ("push", "files")  # sources that give the same rows again at no great cost
+COLUMNAR = ("parquet", "orc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +55,13 @@ class Folding:
         """Write a batch's rows and, where its source can be read twice, fold them meanwhile."""
         classified = classify(frame, record, tick, now_micros())
         nodes = [n for n in network.folding() if n.node.panes is not None]
-        if not nodes or record.definition.source not in REREADABLE:
+        if not nodes or not is_cheap_to_reread(record.definition):
             return ingest(classified, record, tick, self._root, batch_id), None
         if network.eager():
             self.load_partials(world, network)
         with ThreadPoolExecutor(1, thread_name_prefix="weft-fold") as pool:
             folding = pool.submit(
-                self._fold_ahead, rows_only(classified, record), world, record, network, nodes, tick
+                self._fold_ahead, rows_only(classified), world, record, network, nodes, tick
             )
             brought = ingest(classified, record, tick, self._root, batch_id)
             ahead = folding.result()
@@ -111,6 +112,12 @@ class Folding:
             for live in network.nodes.values():
                 if live.id not in world.partials:
                     world.partials[live.id] = view.segments(live.owner, "partials")
+
+
+def is_cheap_to_reread(definition: StreamDefinition) -> bool:
+    """Whether a source gives the same rows again, without parsing them."""
+    kind = definition.options.get("format", "parquet").lower()
+    return definition.source == "push" or (definition.source == "files" and kind in COLUMNAR)
 
 
 def see(world: World, partials: list[Segment]) -> None:

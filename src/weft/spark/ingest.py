@@ -14,12 +14,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weft.catalog.records import Segment, StreamRecord
-from weft.spark.rows import TIME, instant, quote
+from weft.spark.constants import with_constants
+from weft.spark.rows import TIME, quote
 from weft.storage.coerce import RAW, REASON
 from weft.storage.files import footer_segment, largest, parquet_files, sync_file
 from weft.storage.inbox import ARRIVED, ORDER, TICK
 
 PART, DAY = "_weft_part", "_weft_day"
+NOW, THIS, CLOCK = "_weft_now", "_weft_this_tick", "_weft_clock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,29 +63,27 @@ def ingest(
 def classify(frame: DataFrame, record: StreamRecord, tick: int, arrived: int) -> DataFrame:
     """Give each row its time, its place in the order of arrival, and the part it belongs to."""
     definition = record.definition
-    frame = frame.withColumn(ARRIVED, F.coalesce(F.col(ARRIVED), instant(arrived)))
-    frame = frame.withColumn(TICK, F.coalesce(F.col(TICK), F.lit(tick).cast("bigint")))
+    frame = with_constants(frame, **{NOW: arrived, THIS: tick, CLOCK: record.clock})
+    now, clock = F.timestamp_micros(NOW), F.timestamp_micros(CLOCK)
+    frame = frame.withColumn(ARRIVED, F.coalesce(F.col(ARRIVED), now))
+    frame = frame.withColumn(TICK, F.coalesce(F.col(TICK), F.col(THIS)))
     frame = frame.withColumn(ORDER, F.coalesce(F.col(ORDER), F.monotonically_increasing_id()))
-    clock = record.clock
     time = F.col(quote(definition.time_column)) if definition.time_column else F.col(ARRIVED)
-    if definition.time_column is None and clock is not None:
-        time = F.greatest(time, instant(clock))  # arrival never runs backwards, a wall clock may
+    if definition.time_column is None:
+        time = F.greatest(time, clock)  # arrival never runs backwards, a wall clock may
     frame = frame.withColumn(TIME, time).withColumn(REASON, _reason(record))
-    is_rejected, is_late = F.col(REASON).isNotNull(), _is_late(record)
-    part = F.when(is_rejected, "rejected").when(is_late, "late").otherwise("rows")
+    is_rejected = F.col(REASON).isNotNull()
+    part = F.when(is_rejected, "rejected").when(F.col(TIME) < clock, "late").otherwise("rows")
     names = definition.relation().column_names()
     raw = F.when(F.col(REASON).isNotNull(), F.to_json(F.struct(*[quote(n) for n in names])))
     frame = frame.withColumn(RAW, F.coalesce(F.col(RAW), raw)).withColumn(PART, part)
-    return frame.withColumn(DAY, F.coalesce(F.col(TIME), F.col(ARRIVED)).cast("date"))
+    frame = frame.withColumn(DAY, F.coalesce(F.col(TIME), F.col(ARRIVED)).cast("date"))
+    return frame.drop(NOW, THIS, CLOCK)
 
 
-def _is_late(record: StreamRecord) -> F.Column:
-    return F.lit(False) if record.clock is None else F.col(TIME) < instant(record.clock)
-
-
-def rows_only(classified: DataFrame, record: StreamRecord) -> DataFrame:
+def rows_only(classified: DataFrame) -> DataFrame:
     """The rows that count: neither late nor rejected."""
-    return classified.where(F.col(REASON).isNull() & ~_is_late(record))
+    return classified.where(F.col(PART) == "rows")
 
 
 def _reason(record: StreamRecord) -> F.Column:

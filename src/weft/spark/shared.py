@@ -19,10 +19,13 @@ from pyspark.sql import functions as F
 from weft.catalog.records import Segment
 from weft.optimizer.nodes import LiveNode
 from weft.spark import rows as stored
+from weft.spark.constants import with_constants
 from weft.spark.fold import LEVEL, PANE, filled, fold, merged
 from weft.spark.partials import read_partials, write_partials
-from weft.spark.rows import TIME, instant
+from weft.spark.rows import TIME
 from weft.spark.world import StreamState, World
+
+LOW, HIGH = "_weft_low", "_weft_high"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +150,14 @@ def rows_of(
     low: int | None,
     high: int | None,
 ) -> DataFrame:
+    """Rows of segments with low ≤ time ≤ high, the bounds as data."""
     rows = stored.read_rows(spark, world, state, segments)
-    if low is not None:
-        rows = rows.where(F.col(TIME) >= instant(low))
-    return rows if high is None else rows.where(F.col(TIME) <= instant(high))
+    if low is None and high is None:
+        return rows
+    rows = with_constants(rows, **{LOW: low, HIGH: high})
+    micros = F.unix_micros(TIME)
+    is_in = F.coalesce(micros >= F.col(LOW), F.lit(True))
+    return rows.where(is_in & F.coalesce(micros <= F.col(HIGH), F.lit(True))).drop(LOW, HIGH)
 
 
 def _write(
