@@ -45,10 +45,14 @@ SETUP = (
          SELECT sym, sum(qty) AS total FROM trades [RANGE 20 SECONDS SLIDE 20 SECONDS]
          WHERE qty > 2 GROUP BY sym""",
     "CREATE CONTINUOUS QUERY ever AS SELECT sym, count(*) AS n FROM trades GROUP BY sym",
+    """CREATE CONTINUOUS QUERY loud AS SELECT upper(sym) AS sym, count(*) AS n
+         FROM trades [RANGE 20 SECONDS SLIDE 20 SECONDS] GROUP BY sym""",
+    """CREATE CONTINUOUS QUERY top AS SELECT sym, count(*) AS n FROM trades GROUP BY sym
+         ORDER BY n DESC, sym LIMIT 1""",
 )
 SETUP_NAMES = (
     "trades", "quotes", "symbols", "limits", "closed", "live", "named", "odd", "capped", "companies",
-    "bids", "ready", "ever",
+    "bids", "ready", "ever", "loud", "top",
 )  # fmt: skip
 CYCLE = (
     "push", "insert_symbol", "push", "run", "register", "set_limit", "push_odd", "run",
@@ -281,6 +285,9 @@ def answers(want: Expected) -> dict[str, tuple[Counter, Counter | None]]:
     )
     now = want.clock(want.trades)
     ever = Counter(row["sym"] for row in want.trades if now is not None and row["ts"] <= now)
+    loud = closed_by(windows(want.trades, 20, lambda g: (len(g),)), now)
+    loud = Counter({(*row[:2], row[2].upper(), row[3]): n for row, n in loud.items()})
+    top = sorted(ever.items(), key=lambda pair: (-pair[1], pair[0]))[:1]
     totals = Counter()
     for row in want.within(60):
         totals[row["sym"]] += row["qty"]
@@ -290,6 +297,8 @@ def answers(want: Expected) -> dict[str, tuple[Counter, Counter | None]]:
         "bids": (newest(bids), bids),
         "ready": (newest(ready), ready),
         "ever": (Counter(ever.items()), None),
+        "loud": (newest(loud), loud),
+        "top": (Counter(top), None),
         "named": (named, None),
         "odd": (Counter({row: n for row, n in named.items() if row[0] % 2 == 1}), None),
         "capped": (

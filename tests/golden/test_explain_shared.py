@@ -76,7 +76,7 @@ def _draft(engine, view, stream, statement, query_id: int) -> Draft:
     record = make_record(
         query_id, statement.name, statement.text, bound, plan, schema, (stream.owner,), {}, 0
     )
-    return Draft(record, sharing.need, sharing.finish)
+    return Draft(record, sharing.need, sharing.finish, plan)
 
 
 @pytest.fixture

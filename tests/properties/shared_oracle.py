@@ -48,6 +48,17 @@ AGGREGATES = (
     ("sum(v) + 2 * count(*)", "(sum(v) + 2 * count(*))::BIGINT"),
     ("max(v) - min(v)", None),
 )  # fmt: skip
+# what only Spark says: such a query is finished on Spark
+ON_SPARK = (
+    ("upper(min(k))", None),
+    ("concat('n', CAST(count(*) AS STRING))", "'n' || count(*)::VARCHAR"),
+    ("format_number(sum(v), 0)", "format('{:,}', sum(v)::BIGINT)"),
+    ("date_format(max(ts), 'yyyy-MM-dd HH:mm:ss')", "strftime(max(ts), '%Y-%m-%d %H:%M:%S')"),
+    ("regexp_replace(max(k), 'b', 'x')", "regexp_replace(max(k), 'b', 'x', 'g')"),
+    ("CAST(sum(d) / count(*) AS DOUBLE)", "sum(d)::DOUBLE / count(*)"),
+    ("power(sum(x), 2)", None),
+)
+EXACT = (*AGGREGATES[:3], AGGREGATES[4], AGGREGATES[8], AGGREGATES[9], AGGREGATES[16], ON_SPARK[0])
 DIMENSIONS = ((), ("k",), ("w",), ("k", "w"), ("upper(k)",), ("v",), ("k", "d"), ("x > 2", "w"))
 PREDICATES = (
     None,
@@ -66,7 +77,7 @@ PREDICATES = (
     "lower(k) = 'a' AND x >= {c}",
     "v > {c} AND v > 1",
 )
-HAVING = (None, None, None, "count(*) > 2", "sum(v) >= 5")
+HAVING = (None, None, None, "count(*) > 2", "sum(v) >= 5", "lower(max(k)) <> 'b'")
 
 
 @dataclass(frozen=True)
@@ -99,14 +110,31 @@ class Drawn:
     having: str | None
     emits_changes: bool
     answers: str
+    limit: int | None = None  # of groups, in the order of the dimensions
+    is_distinct: bool = False  # of aggregates alone: groups may have the same
+
+    def _dims(self) -> list[str]:
+        shown = () if self.is_distinct else self.dimensions
+        return [f"{e} AS g{i}" for i, e in enumerate(shown)]
+
+    def _order(self, names: list[str]) -> str:
+        return " ORDER BY " + ", ".join(f"{name} NULLS FIRST" for name in names)
+
+    def _top(self) -> str:
+        if self.limit is None:
+            return ""
+        names = [f"g{i}" for i in range(len(self.dimensions))]
+        return f"{self._order(names)} LIMIT {self.limit} OFFSET 1"
 
     def weft(self) -> str:
-        dims = [f"{e} AS g{i}" for i, e in enumerate(self.dimensions)]
+        dims = self._dims()
         aggs = [f"{sql} AS a{i}" for i, (sql, _) in enumerate(self.aggregates)]
-        text = f"SELECT {', '.join(dims + aggs)} FROM {self._source()}"
+        distinct = "DISTINCT " if self.is_distinct else ""
+        text = f"SELECT {distinct}{', '.join(dims + aggs)} FROM {self._source()}"
         text += f" WHERE {self.predicate}" if self.predicate else ""
         text += f" GROUP BY {', '.join(self.dimensions)}" if self.dimensions else ""
         text += f" HAVING {self.having}" if self.having else ""
+        text += self._top()
         options = "" if self.answers == "auto" else f" WITH (answers = '{self.answers}')"
         emit = " EMIT CHANGES" if self.emits_changes else ""
         return f"CREATE CONTINUOUS QUERY {self.name}{options} AS {text}{emit}"
@@ -126,7 +154,7 @@ class Drawn:
 
     def duck(self, clock: int | None) -> str:
         """The whole history of a per-window query, or the answer of a standing one, at a clock."""
-        dims = [f"{e} AS g{i}" for i, e in enumerate(self.dimensions)]
+        dims, distinct = self._dims(), "DISTINCT " if self.is_distinct else ""
         aggs = [f"{duck or sql} AS a{i}" for i, (sql, duck) in enumerate(self.aggregates)]
         aggs = [a.replace("count_if(v = 3)", "count(*) FILTER (WHERE v = 3)") for a in aggs]
         where = f"({self.predicate})" if self.predicate else "true"
@@ -137,15 +165,19 @@ class Drawn:
             seen = -(10**18) if clock is None else clock
             grouped = f" GROUP BY {', '.join(self.dimensions)}" if self.dimensions else ""
             time = f"epoch_us(ts) >= {low} AND epoch_us(ts) < {high} AND epoch_us(ts) <= {seen}"
-            return (
-                f"SELECT {', '.join(dims + aggs)} FROM r WHERE {where} AND {time}{grouped}{having}"
-            )
+            shown = f"{distinct}{', '.join(dims + aggs)}"
+            return f"SELECT {shown} FROM r WHERE {where} AND {time}{grouped}{having}{self._top()}"
         closed = "true" if self.emits_changes else f"e <= {-(10**18) if clock is None else clock}"
         edges = ["make_timestamptz(s) AS window_start", "make_timestamptz(e) AS window_end"]
         keys = ", ".join(["s", "e", *self.dimensions])
+        top = ""
+        if self.limit is not None:
+            order = self._order(list(self.dimensions))
+            rank = f"row_number() OVER (PARTITION BY s, e{order})"
+            top = f" QUALIFY {rank} > 1 AND {rank} <= {self.limit + 1}"
         return (
-            f"SELECT {', '.join(edges + dims + aggs)} FROM ({self._windows()})"
-            f" WHERE {where} AND {closed} GROUP BY {keys}{having}"
+            f"SELECT {distinct}{', '.join(edges + dims + aggs)} FROM ({self._windows()})"
+            f" WHERE {where} AND {closed} GROUP BY {keys}{having}{top}"
         )
 
     def _windows(self) -> str:
@@ -181,17 +213,33 @@ def draw_query(rng: random.Random, name: str) -> Drawn:
         window = Standing(low, high)
     constant = rng.randint(0, 8)
     predicate = rng.choice(PREDICATES)
-    count = rng.randint(1, 4)
+    dimensions = rng.choice(DIMENSIONS)
+    limit = rng.randint(1, 3) if dimensions and rng.random() < 0.1 else None
+    is_distinct = bool(dimensions) and limit is None and rng.random() < 0.1
     return Drawn(
         name,
         window,
-        rng.choice(DIMENSIONS),
+        dimensions,
         predicate.format(c=constant, e=constant + 3) if predicate else None,
-        tuple(rng.sample(AGGREGATES, count)),
+        draw_aggregates(rng, rng.randint(1, 4), is_distinct),
         rng.choice(HAVING),
         emits_changes,
         rng.choice(("auto", "auto", "lazy", "eager")),
+        limit,
+        is_distinct,
     )
+
+
+def draw_aggregates(
+    rng: random.Random, count: int, is_distinct: bool
+) -> tuple[tuple[str, str | None], ...]:
+    """Mostly what DuckDB finishes; of DISTINCT, no floats: their last digits may differ."""
+    if is_distinct:
+        return tuple(rng.sample(EXACT, count))
+    found = rng.sample(AGGREGATES, count)
+    if rng.random() < 0.1:
+        found[0] = rng.choice(ON_SPARK)
+    return tuple(found)
 
 
 @dataclass

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import pytest
 from shared_oracle import (
-    AGGREGATES,
     COLUMNS,
     Drawn,
     Hop,
@@ -21,6 +20,7 @@ from shared_oracle import (
     Stream,
     arrow_rows,
     bag,
+    draw_aggregates,
     draw_query,
     plain,
 )
@@ -70,7 +70,7 @@ def twin(rng: random.Random, query: Drawn) -> Drawn:
     return replace(
         query,
         name=f"{query.name}_twin",
-        aggregates=tuple(rng.sample(AGGREGATES, 2)),
+        aggregates=draw_aggregates(rng, 2, query.is_distinct),
         emits_changes=is_hop and not query.emits_changes,
     )
 

@@ -18,6 +18,9 @@ def to_micros(value: datetime | None) -> int | None:
     return None if value is None else (value - EPOCH) // MICROSECOND
 
 
+FINISHED_ON_SPARK = "shared, finished on Spark"  # a strategy
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """One immutable Parquet file and what is known of it."""
@@ -114,6 +117,11 @@ class QueryRecord:
     @property
     def owner(self) -> str:
         return f"query:{self.id}"
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether its answer is kept as segments; else it is assembled from partials when read."""
+        return self.class_id is None or self.strategy == FINISHED_ON_SPARK
 
     def output_columns(self) -> tuple[Column, ...]:
         """The columns of the answer, as the user sees them."""

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from weft.catalog import schema as s
 from weft.catalog.records import (
+    FINISHED_ON_SPARK,
     QueryRecord,
     Segment,
     StreamRecord,
@@ -44,12 +45,20 @@ class View:
     def tables(self) -> list[TableRecord]:
         return [_table(row) for row in self._c.execute(sa.select(s.tables).order_by("id"))]
 
-    def queries(self, is_shared: bool | None = None) -> list[QueryRecord]:
-        """All queries, or only those that do (or do not) share their aggregation."""
-        query = sa.select(s.queries)
-        if is_shared is not None:
-            shares = s.queries.c.class_id.is_not(None)
-            query = query.where(shares if is_shared else sa.not_(shares))
+    def queries(self) -> list[QueryRecord]:
+        return self._queries(sa.true())
+
+    def sharing(self) -> list[QueryRecord]:
+        """The queries that share their aggregation."""
+        return self._queries(s.queries.c.class_id.is_not(None))
+
+    def stored(self) -> list[QueryRecord]:
+        """The queries whose answers batches compute and keep."""
+        c = s.queries.c
+        return self._queries(sa.or_(c.class_id.is_(None), c.strategy == FINISHED_ON_SPARK))
+
+    def _queries(self, which: sa.ColumnElement) -> list[QueryRecord]:
+        query = sa.select(s.queries).where(which)
         clocks = self._clocks()
         rows = self._c.execute(query.order_by("id"))
         return [self._with_clock(_query(row), clocks) for row in rows]
@@ -62,8 +71,8 @@ class View:
         return [self._with_clock(_query(row), clocks) for row in self._c.execute(query)]
 
     def _with_clock(self, record: QueryRecord, clocks: dict[int, int | None]) -> QueryRecord:
-        """A shared query's clock is its stream's: nothing is written for it in a batch."""
-        if record.class_id is None:
+        """The clock of a query that is assembled when read is its stream's: no batch writes it."""
+        if record.is_stored:
             return record
         return replace(record, clock=clocks.get(int(record.reads[0].split(":")[1])))
 

@@ -205,7 +205,7 @@ class Query:
         from weft.spark.frames import answer_frame, frame_of
 
         record = self._record()
-        if record.class_id is not None:  # assembled, not stored: read it and hand it over
+        if not record.is_stored:  # assembled, not stored: read it and hand it over
             return frame_of(self._engine, self.results(), record)
         return answer_frame(self._engine, record)
 
@@ -220,7 +220,7 @@ class Query:
             with self._engine.catalog.read() as view:
                 record = self._find(view)
                 if is_following():
-                    self._engine.reads.note_wait(record.class_id)
+                    self._engine.reads.note_wait(None if record.is_stored else record.class_id)
                 log = reading.change_log(view, record, self._engine.root, after)
                 return Snapshot(record, log, reading.clocks(view, record))
 
@@ -255,7 +255,7 @@ class Query:
             try:
                 with self._engine.catalog.read() as view:
                     record = self._find(view)
-                    self._engine.reads.note(record.class_id)
+                    self._engine.reads.note(None if record.is_stored else record.class_id)
                     return read(view, record)
             except StorageError as error:
                 if error.code != "WEFT_FILE_MISSING" or attempt == 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 
-from weft.catalog.records import QueryRecord, StreamRecord, TableRecord
+from weft.catalog.records import FINISHED_ON_SPARK, QueryRecord, StreamRecord, TableRecord
 from weft.catalog.view import View
 from weft.delivery.explain_drawn import (
     label,
@@ -72,11 +72,14 @@ def explain_query(engine: Engine, view: View, record: QueryRecord) -> Explanatio
     if record.class_id is None:
         return replace(found, not_shared=record.strategy.partition("not shared: ")[2] or None)
     shared = explain_shared(view, record)
-    return replace(
+    found = replace(
         found, strategy=f"shared, {shared.answers}", why=SHARED_WHY, shared=shared,
-        keeps="partials of its nodes", evaluations=stream_of(view, record).evaluation,
-        rows_out=None, last_ms=None, sql=shared.finish,
+        keeps="partials of its nodes", sql=shared.finish,
     )  # fmt: skip
+    if record.is_stored:
+        return found
+    evaluations = stream_of(view, record).evaluation
+    return replace(found, evaluations=evaluations, rows_out=None, last_ms=None)
 
 
 def explain_select(engine: Engine, view: View, select: Select, emit: Emit | None) -> Explanation:
@@ -87,8 +90,9 @@ def explain_select(engine: Engine, view: View, select: Select, emit: Emit | None
         would = explain_would(engine, view, plan, select.text, emit is Emit.CHANGES)
     except CannotShare as reason:
         return replace(found, not_shared=str(reason))
+    strategy = FINISHED_ON_SPARK if would.on_spark else "shared"
     return replace(
-        found, strategy="shared", why=SHARED_WHY, would=would, keeps="partials of its nodes",
+        found, strategy=strategy, why=SHARED_WHY, would=would, keeps="partials of its nodes",
         sql=would.finish,
     )  # fmt: skip
 

@@ -96,7 +96,9 @@ def _for(queries: list[str]) -> str:
 
 def would_lines(found: WouldShare) -> list[str]:
     about = class_text(found.window, found.dimensions, found.predicate)
-    lines = [f"class      {about}", f"would be   {found.placed}"]
+    lines = [f"answers    finished on Spark and stored, since {found.on_spark}"]
+    lines = [*(lines if found.on_spark else []), f"class      {about}"]
+    lines.append(f"would be   {found.placed}")
     if found.with_queries:
         lines.append(f"{INDENT}with {named(found.with_queries)}")
     lines += [f"makes      {made}" for made in found.makes]
@@ -150,10 +152,11 @@ def would_mermaid(found: WouldShare, stream: str, emits: str) -> str:
     is_there = found.reads is not None
     box = label(f"node {found.reads}") if is_there else label("a new node", *found.makes)
     about = class_text(found.window, [], found.predicate)
+    finish = "finish on Spark" if found.on_spark else "finish"
     lines = [
         "flowchart TD",
         f'  s[("{stream}")] --> n["{box}"]',
         f'  n --> c{{{{"{label(about)}"}}}}',
-        f'  c -->|"finish"| a(["{label("query", found.placed, emits)}"])',
+        f'  c -->|"{finish}"| a(["{label("query", found.placed, emits)}"])',
     ]
     return "\n".join(lines)

@@ -80,7 +80,7 @@ class RouteExplained:
 
 @dataclass(frozen=True, slots=True)
 class SharedExplained:
-    answers: str  # lazy or eager
+    answers: str  # lazy, eager or finished on Spark
     answers_why: str
     class_id: int
     window: str
@@ -125,7 +125,10 @@ def explain_shared(view: View, record: QueryRecord) -> SharedExplained:
     users = load_users(view, stream.id)
     found = next(c for c in users.network.classes.values() if c.id == record.class_id)
     chain = _with_parents(users.network, [r.node_id for r in found.routes])
+    finish = finish_of(record.shared)
     answers, why = answers_of(found.value, found.eager_from)
+    if finish.on_spark:
+        answers, why = "finished on Spark", stored_why(record, finish.on_spark)
     return SharedExplained(
         answers, why, found.id, window_text(found.value), readable(found.value.predicate.text),
         [d.key for d in found.value.dimensions],
@@ -133,7 +136,7 @@ def explain_shared(view: View, record: QueryRecord) -> SharedExplained:
         [_route(users.network, found.value, route, stream.clock) for route in found.routes],
         [_node(view, users, live) for live in chain],
         _tree(stream.name, users.network, found, record.name),
-        finish_of(record.shared).duck,
+        finish.spark if finish.on_spark else finish.duck,
     )  # fmt: skip
 
 
@@ -145,12 +148,17 @@ def stream_of(view: View, record: QueryRecord) -> StreamRecord:
 def load_users(view: View, stream_id: int) -> Users:
     users = Users(load_network(view, stream_id))
     classes = {c.id for c in users.network.classes.values()}
-    for query in view.queries(is_shared=True):
+    for query in view.sharing():
         if query.class_id in classes:
             users.names.setdefault(query.class_id, []).append(query.name)
             columns = {s.column for s in finish_of(query.shared).statistics}
             users.statistics[query.name] = columns
     return users
+
+
+def stored_why(record: QueryRecord, reason: str) -> str:
+    what = "each window, when it closes," if record.is_append_only else "each change of the answer"
+    return f"{what} is stored, since {reason}"
 
 
 def answers_of(value: AggregateClass, eager_from: int | None) -> tuple[str, str]:

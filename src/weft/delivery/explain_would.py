@@ -43,6 +43,7 @@ class WouldShare:
     most: int | None  # partials that cover one window
     typical: int | None
     finish: str
+    on_spark: str | None = None  # why Spark would finish it
 
 
 def explain_would(
@@ -121,7 +122,8 @@ def _described(
         retires=sorted(placement.retired),
         most=most,
         typical=typical,
-        finish=sharing.finish.duck,
+        finish=sharing.finish.spark if sharing.finish.on_spark else sharing.finish.duck,
+        on_spark=sharing.finish.on_spark,
     )
 
 

@@ -26,9 +26,9 @@ class Plans:
         self.by_id: dict[int, RecomputePlan] = {}
 
     def load(self) -> dict[int, RecomputePlan]:
-        """Plan every registered query that a batch runs; shared ones are rows of relations."""
+        """Plan every registered query that a batch runs; others are rows of relations."""
         with self._catalog.read() as view:
-            for record in view.queries(is_shared=False):
+            for record in view.stored():
                 self.of(view, record)
         return self.by_id
 

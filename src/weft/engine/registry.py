@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft.catalog.change import Change
-from weft.catalog.records import QueryRecord, StreamRecord
+from weft.catalog.records import FINISHED_ON_SPARK, QueryRecord, StreamRecord
 from weft.catalog.rules import (
     free_name,
     kind_of,
@@ -138,7 +138,8 @@ def _planned(
     record = make_record(0, statement.name, statement.text, bound, plan, answer, reads, horizons, 0)
     try:
         sharing = _share(engine, view, statement, drafted, answer.names, horizons)
-        record = replace(record, strategy="shared")
+        strategy = FINISHED_ON_SPARK if sharing.finish.on_spark else "shared"
+        record = replace(record, strategy=strategy)
     except CannotShare as reason:
         sharing = None
         record = replace(record, strategy=f"{record.strategy}; not shared: {reason}")
@@ -212,7 +213,7 @@ class Waiting:
 
 
 def _register_shared(engine: Engine, found: list[Planned], tick: int) -> None:
-    from weft.spark.problems import run_problem
+    from weft.spark.problems import is_data_problem, run_problem
     from weft.spark.sharing import Draft
 
     batches = engine.batches
@@ -221,7 +222,7 @@ def _register_shared(engine: Engine, found: list[Planned], tick: int) -> None:
     records = [replace(p.record, id=i, created_tick=tick) for p, i in zip(found, ids, strict=True)]
     crash_point("register.start")
     drafts = [
-        Draft(record, p.sharing.need, p.sharing.finish)
+        Draft(record, p.sharing.need, p.sharing.finish, p.plan)
         for record, p in zip(records, found, strict=True)
     ]
 
@@ -238,6 +239,10 @@ def _register_shared(engine: Engine, found: list[Planned], tick: int) -> None:
     try:
         batches.register_shared(drafts, tick, replace_old, release_old)
     except Exception as error:
+        if len(found) > 1 and is_data_problem(error):  # as if given one by one
+            for planned in found:
+                _register_shared(engine, [planned], engine.become_writer().next())
+            return
         name = found[0].statement.name
         raise query_problem(error) or run_problem(error, f'query "{name}"') from error
     for planned, record in zip(found, records, strict=True):

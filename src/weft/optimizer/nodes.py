@@ -65,9 +65,12 @@ class AggregateClass:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """How a query's answer comes of its class's merged statistics."""
+    """How a query's answer comes of its class's merged statistics.
 
-    duck: str  # over weft_m0, see plan/share.py
+    DuckDB finishes it whenever it is read; or Spark does, batch by batch, and the answer is stored.
+    """
+
+    duck: str | None  # over weft_m0, see plan/share.py; None: only Spark can say it
     spark: str
     dimensions: tuple[str, ...]  # columns of partials
     statistics: tuple[Statistic, ...]
@@ -79,6 +82,7 @@ class Finish:
     evaluation: int  # of the stream, when the query was registered
     policy: str = "auto"  # answers: auto, lazy or eager
     definitions: tuple[PythonAggregate, ...] = ()  # whose functions the reading engine must have
+    on_spark: str | None = None  # why Spark finishes it; None: DuckDB does
 
 
 @dataclass(frozen=True, slots=True)

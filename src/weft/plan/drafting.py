@@ -46,8 +46,7 @@ def draft(
     """Decompose a plan, or raise CannotShare with the reason."""
     query = share(plan, type_of, aggregates, names)
     is_paned = has_panes(query.window)
-    is_versioned = is_paned and emits_changes
-    _check(query, plan, is_paned and not is_versioned)
+    on_spark = why_spark(query, plan, is_closing=is_paned and not emits_changes)
     if not query.is_total:
         raise CannotShare(
             "an expression of it may fail on some row, which must not stop the others"
@@ -62,30 +61,32 @@ def draft(
         query.window if is_paned else None,
         query.dimensions,
         predicate,
-        is_versioned,
+        is_paned and emits_changes and on_spark is None,
     )
-    if policy == "auto" and not query.is_repeatable:
+    if on_spark:
+        policy = "auto"  # its answers are stored as they come: there is nothing to choose
+    elif policy == "auto" and not query.is_repeatable:
         policy = "eager"  # merged once, and then the same for every reader
     finish = Finish(
         query.finish_duck, query.finish_spark, tuple(d.column for d in query.dimensions),
         query.statistics, query.is_global, query.finish.args.get("where") is not None,
         plan.limit, plan.offset, plan.output_window or (), 0, policy,
-        query.definitions,
+        query.definitions, on_spark,
     )  # fmt: skip
     return Sharing(query, Need(value, query.statistics, policy == "eager"), finish)
 
 
-def _check(query: SharedQuery, plan: RecomputePlan, is_closing: bool) -> None:
+def why_spark(query: SharedQuery, plan: RecomputePlan, is_closing: bool) -> str | None:
+    """Why a query must be finished on Spark; None: DuckDB can finish it, after any evaluation."""
     if query.finish_duck is None:
-        raise CannotShare("its SELECT list or HAVING has a meaning that only Spark gives it")
+        return query.obstacle
     if any(s.duck_merge is None for s in query.statistics):
-        raise CannotShare("a statistic of it can only be merged by Spark")
+        return "a statistic of it can only be merged by Spark"
     if not is_closing and (not query.is_row_local or plan.limit is not None or plan.offset):
-        raise CannotShare("its answer is more than a row for each group, and changes as a whole")
+        return "its answer is more than a row for each group, and changes as a whole"
     if not is_closing and not query.is_repeatable:
-        raise CannotShare(
-            "its sketches depend on the order of merging: what was told could not be taken back"
-        )
+        return "its sketches depend on the order of merging, so what was told has to be kept"
+    return None
 
 
 def _time_bounds(window: Window, horizon: int | None) -> list[exp.Expression]:

@@ -16,6 +16,7 @@ from weft.plan.resolve import END, START, Block
 from weft.plan.terms import Terms
 
 MERGED = "weft_m0"
+LONGEST = 60  # characters of an expression in a message
 
 
 class Finisher:
@@ -33,6 +34,7 @@ class Finisher:
         self._is_distinct = bool(select.args.get("distinct") and select.args.get("group"))
         self._is_limited = bool(limit)
         self.is_row_local = not (has_windows or limit or self._is_distinct)
+        self.obstacle: str | None = None  # why DuckDB cannot say it
 
     def select(self) -> exp.Select:
         shown = [
@@ -66,7 +68,10 @@ class Finisher:
                 f"SELECT {'DISTINCT ' if self._is_distinct else ''}{', '.join(shown)}"
                 f" FROM {MERGED}{where}{self._duck_limit()}"
             )
-        except NotPortable:
+        except NotPortable as found:
+            text = found.node.sql(dialect="spark").replace("`", "")
+            shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+            self.obstacle = f"DuckDB does not compute {shown} exactly as Spark does"
             return None
 
     def _duck_limit(self) -> str:

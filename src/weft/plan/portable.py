@@ -30,7 +30,9 @@ ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 
 
 class NotPortable(Exception):
-    """DuckDB cannot say this with Spark's meaning."""
+    """DuckDB cannot say this with Spark's meaning; `node` is the innermost such expression."""
+
+    node: exp.Expression | None = None
 
 
 class Renderer:
@@ -40,6 +42,13 @@ class Renderer:
         self._terms = terms
 
     def render(self, node: exp.Expression) -> str:
+        try:
+            return self._rendered(node)
+        except NotPortable as obstacle:
+            obstacle.node = obstacle.node or node
+            raise
+
+    def _rendered(self, node: exp.Expression) -> str:
         if isinstance(node, exp.Column) and node.name in (START, END):
             return f'"{node.name}"'
         if found := self._terms.lowered(node):

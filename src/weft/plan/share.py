@@ -82,6 +82,7 @@ class SharedQuery:
     is_total: bool = False  # its folds raise no error, whatever the rows: none can stop the others
     is_repeatable: bool = True  # merging partials in another order gives the same answer
     definitions: tuple[PythonAggregate, ...] = ()  # whose functions the reading engine must have
+    obstacle: str | None = None  # why there is no finish_duck
 
 
 def share(
@@ -110,7 +111,7 @@ def share(
         tuple(sorted(terms.dimensions.values(), key=lambda d: d.key)),
         tuple(sorted(terms.statistics.values(), key=lambda s: s.key)),
         block.is_global, finish, spark, duck, finisher.is_row_local,
-        terms.is_total, terms.is_repeatable, tuple(terms.definitions),
+        terms.is_total, terms.is_repeatable, tuple(terms.definitions), finisher.obstacle,
     )  # fmt: skip
 
 

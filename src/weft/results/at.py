@@ -151,7 +151,7 @@ def _closed_windows(
     planned: PlannedSource, found: QueryRecord, view: View, root: Path, micros: int
 ) -> Reading:
     low, high = bounds(planned.source.window, micros)
-    if found.class_id is not None:
+    if not found.is_stored:
         from weft.results.shared import SharedAnswer  # NumPy is not needed to open a database
 
         return _assembled_windows(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def current(view: View, record: QueryRecord, root: Path) -> Reading:
     """The answer now."""
-    if record.class_id is None:
+    if record.is_stored:
         return _stored(answers.current(record, _segments(view, record), root))
     found = _shared(view, record, root)
     if not record.is_per_window:
@@ -36,7 +36,7 @@ def current(view: View, record: QueryRecord, root: Path) -> Reading:
 
 def at_instant(view: View, record: QueryRecord, root: Path, micros: int) -> Reading:
     """The answer as the evaluation at or before an instant of the clock left it."""
-    if record.class_id is None:
+    if record.is_stored:
         number = view.evaluation_at(record.id, micros)
         sql = answers.at_instant(record, _segments(view, record), root, micros, number)
         return _stored(sql)
@@ -62,7 +62,7 @@ def _empty(found: SharedAnswer) -> Reading:
 
 def history(view: View, record: QueryRecord, root: Path) -> Reading:
     """Every window emitted so far; for a standing answer, its changes with their instants."""
-    if record.class_id is None:
+    if record.is_stored:
         sql = answers.history(record, _segments(view, record), root)
         return _stored(sql if record.is_per_window else _changes_sql(view, record, root).sql)
     if not record.is_per_window:
@@ -76,7 +76,7 @@ def history(view: View, record: QueryRecord, root: Path) -> Reading:
 
 def change_log(view: View, record: QueryRecord, root: Path, after: int = 0) -> Reading:
     """Changes after an evaluation, one row each, in a fixed order: what goes before what comes."""
-    if record.class_id is None:
+    if record.is_stored:
         segments = view.segments(record.owner, "changes")
         return _stored(answers.change_log(record, segments, root, after))
     from weft.results.shared_log import standing_log, versioned_log
@@ -91,7 +91,7 @@ def change_log(view: View, record: QueryRecord, root: Path, after: int = 0) -> R
 
 def clocks(view: View, record: QueryRecord) -> dict[int, int | None]:
     """The query's clock by evaluation."""
-    if record.class_id is None:
+    if record.is_stored:
         return {e.evaluation: e.clock for e in view.evaluations(record.id)}
     stream_id = int(record.reads[0].split(":")[1])
     return {row.evaluation: row.clock for row in view.clocks(stream_id)}
@@ -99,7 +99,7 @@ def clocks(view: View, record: QueryRecord) -> dict[int, int | None]:
 
 def is_evaluated_at(view: View, record: QueryRecord, micros: int) -> bool:
     """Whether an evaluation stood at exactly this instant: its answer need not be computed."""
-    if record.class_id is None:
+    if record.is_stored:
         number = view.evaluation_at(record.id, micros)
         return view.clock_at(record.id, number) == micros
     return micros in clocks(view, record).values()

@@ -118,7 +118,7 @@ def _classes(view: View, _: Aggregates) -> Rows:
 
 def _sharers(view: View) -> dict[int, int]:
     counts: dict[int, int] = {}
-    for query in view.queries(is_shared=True):
+    for query in view.sharing():
         counts[query.class_id] = counts.get(query.class_id, 0) + 1
     return counts
 
@@ -146,15 +146,15 @@ def _aggregate_basics(_: View, aggregates: Aggregates) -> Rows:
 
 
 def query_rows(view: View) -> Rows:
-    """Every query. A shared one moves on with its stream, and nobody counts its rows or its time."""
+    """Every query. One that is assembled when it is read moves on with its stream, and nobody counts
+    its rows or its time."""
     streams = {s.owner: s for s in view.streams()}
     answers = {row.id: f"shared, {_answers(row)}" for row in view.rows("classes")}
     found = []
     for q in view.queries():
-        is_shared = q.class_id is not None
-        strategy = answers[q.class_id] if is_shared else q.strategy
-        evaluations = streams[q.reads[0]].evaluation if is_shared else q.evaluation
-        counts = (None, None) if is_shared else (q.rows_out, q.last_ms)
+        strategy = q.strategy if q.is_stored else answers[q.class_id]
+        evaluations = q.evaluation if q.is_stored else streams[q.reads[0]].evaluation
+        counts = (q.rows_out, q.last_ms) if q.is_stored else (None, None)
         found.append((
             q.name, strategy, q.window, to_instant(q.clock), evaluations, *counts, q.error,
             q.class_id, q.statement,

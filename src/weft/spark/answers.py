@@ -10,18 +10,20 @@ from __future__ import annotations
 import shutil
 import time
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from weft.catalog.records import Segment
+from weft.catalog.records import QueryRecord, Segment
 from weft.logical.relations import Kind
 from weft.logical.windows import LastRows, Session, bounds, microseconds
 from weft.spark import rows as stored
 from weft.spark.contents import Due
 from weft.spark.evaluate import Evaluator
 from weft.spark.groups import Only, groups_touched
+from weft.spark.merged import Asked, Merged, SharedEvaluator, merge
 from weft.spark.problems import data_problem_text, is_data_problem
 from weft.spark.rows import DIFF, END, EVALUATION, START, instant, quote
 from weft.spark.world import QueryState, World
@@ -47,8 +49,29 @@ class Outcome:
         return sum(s.rows for s in self.segments)
 
 
+def merge_due(
+    spark: SparkSession, world: World, states: Iterable[QueryState], tick: int
+) -> Merged | None:
+    """One merge for all queries among these that share; None: none of them does, or is due.
+
+    One that failed asks for windows of long ago, so it merges for itself.
+    """
+    asked = []
+    for state in states:
+        if state.shared is not None and not state.record.error:
+            work = _Evaluation(spark, world, state, tick, False)
+            if work.is_needed() and not work.is_untouched():
+                asked.append(Asked(state.shared, work.due()))
+    return merge(spark, world, asked) if asked else None
+
+
 def evaluate(
-    spark: SparkSession, world: World, state: QueryState, tick: int, is_forced: bool = False
+    spark: SparkSession,
+    world: World,
+    state: QueryState,
+    tick: int,
+    is_forced: bool = False,
+    merged: Merged | None = None,
 ) -> Outcome | None:
     """Bring a query up to its clock; None when nothing about it can have changed.
 
@@ -56,12 +79,14 @@ def evaluate(
     and the batch, go on. Anything else (disk, files) fails the batch, which is then repeated.
     """
     started = time.monotonic()
-    work = _Evaluation(spark, world, state, tick, is_forced)
+    work = _Evaluation(spark, world, state, tick, is_forced, merged)
     if not work.is_needed():
         return None
     try:
         segments, frontier = work.run()
     except Exception as error:
+        if merged is not None and state.shared is not None and is_data_problem(error):
+            return evaluate(spark, world, state, tick)  # what failed may be another's statistic
         if state.record.evaluation == 0 or not is_data_problem(error):
             raise
         record = state.record
@@ -79,13 +104,24 @@ def evaluate(
     )  # fmt: skip
 
 
+def _usable(merged: Merged | None, record: QueryRecord) -> Merged | None:
+    """One that failed takes no part in the common merge, see merge_due."""
+    return None if record.error else merged
+
+
 def _since(started: float) -> int:
     return round((time.monotonic() - started) * 1000)
 
 
 class _Evaluation:
     def __init__(
-        self, spark: SparkSession, world: World, state: QueryState, tick: int, is_forced: bool
+        self,
+        spark: SparkSession,
+        world: World,
+        state: QueryState,
+        tick: int,
+        is_forced: bool,
+        merged: Merged | None = None,
     ) -> None:
         self._spark, self._world, self._state, self._tick = spark, world, state, tick
         self._is_forced = is_forced
@@ -98,7 +134,10 @@ class _Evaluation:
         self.newest_tick = world.newest_tick(self._names)
         record = state.record
         self._before = record.clock if record.evaluation else None
-        self._evaluator = Evaluator(spark, world, state.plan, record.horizons)
+        if state.shared is not None:
+            self._evaluator = SharedEvaluator(spark, world, state.shared, _usable(merged, record))
+        else:
+            self._evaluator = Evaluator(spark, world, state.plan, record.horizons)
 
     def is_needed(self) -> bool:
         record = self._state.record
@@ -140,7 +179,17 @@ class _Evaluation:
         found = [self._world.streams[n].first_new for n in self._names if n in self._world.streams]
         return min((f for f in found if f is not None), default=None)
 
+    def is_untouched(self) -> bool:
+        """Whether no partial came to what a shared query reads: only closing windows are news then."""
+        shared, record = self._state.shared, self._state.record
+        if shared is None or record.is_append_only or record.evaluation == 0 or record.error:
+            return False
+        found = [s for node_id in shared.nodes for s in self._world.partials.get(node_id, [])]
+        return all(s.tick != self._tick for s in found)
+
     def run(self) -> tuple[list[Segment], int | None]:
+        if self.is_untouched():
+            return [], None
         if not self._state.record.is_per_window:
             only = self._only()
             answer = self._evaluator.standing(self.clock, only)
@@ -152,36 +201,42 @@ class _Evaluation:
     def _only(self) -> Only | None:
         """The groups to compute again; None: all."""
         record = self._state.record
+        if self._state.shared is not None:
+            return None  # merged from partials: it does not look at rows
         if self._is_forced or record.evaluation == 0 or self.clock is None:
             return None
         return groups_touched(self._spark, self._world, self._state.plan, record, self.clock)
 
     def _closed_windows(self) -> tuple[list[Segment], int | None]:
         """Windows that closed since the last evaluation, each emitted once."""
-        record = self._state.record
         if self.clock is None:
-            return [], record.frontier
-        due = Due(self._before, self.clock, record.evaluated_tick, record.frontier)
-        answer = self._evaluator.windows(due)
+            return [], self._state.record.frontier
+        answer = self._evaluator.windows(self.due())
         segments = self._write(self._plain(answer)) if answer is not None else []
         return segments, self._next_frontier()
 
     def _changed_windows(self) -> tuple[list[Segment], int | None]:
         """Windows that new rows may have changed: those that were open, from the first new row on."""
-        record = self._state.record
-        after = self._retained_from() if self._is_forced else self._before
-        first = self._first_new()
-        if (
-            after is not None
-            and first is not None
-            and not isinstance(self._state.plan.window, Session)
-        ):
-            after = max(after, first)
-        due = Due(after, None, record.evaluated_tick, None if self._is_forced else record.frontier)
+        due = self.due()
         only = self._only()
         answer = self._evaluator.windows(due, only)
-        changes = self._changes(answer, after, only) if answer is not None else None
+        changes = self._changes(answer, due.after, only) if answer is not None else None
         return (self._write(changes) if changes is not None else []), self._next_frontier()
+
+    def due(self) -> Due | None:
+        """The windows that this evaluation looks at; None: it is a standing answer."""
+        record = self._state.record
+        if not record.is_per_window:
+            return None
+        if record.is_append_only:
+            return Due(self._before, self.clock, record.evaluated_tick, record.frontier)
+        after = self._retained_from() if self._is_forced else self._before
+        first = self._first_new()
+        is_session = isinstance(self._state.plan.window, Session)
+        if after is not None and first is not None and not is_session:
+            after = max(after, first)
+        frontier = None if self._is_forced else record.frontier
+        return Due(after, None, record.evaluated_tick, frontier)
 
     def _retained_from(self) -> int | None:
         """An instant after which every window's rows are still retained; None if all rows are."""

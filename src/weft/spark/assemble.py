@@ -4,6 +4,7 @@ Why: which windows are wanted, of which classes, is a relation, not a plan: a th
 thousand times more rows of it. Each window is covered by few partials of each node that its class
 reads (see logical/panes.py); the class's predicate is a range for each signature column.
 Source: Weave Share's final aggregation (§3.2), PSoup's join of queries with data (§4.2).
+Totals are one window that holds everything.
 Sound because a cover holds each pane of its window once, and a route each row once.
 Compilers only, but for the small relations that they ship to Spark.
 """
@@ -29,6 +30,7 @@ from weft.spark.rows import END, START
 
 CLASS, WINDOW, HOME, KEY = "_weft_class", "_weft_window", "_weft_home", "_weft_key"
 LEVELS = 64  # more than a pyramid can have: panes are counted in 64 bits
+EVERYTHING = Windows(np.zeros(1, np.int64), np.zeros(1, np.int64))  # what a class of totals wants
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +78,9 @@ def _merge(
         statistics |= wanted
         names = [d.column for d in dimensions] + sorted(wanted)
         due = F.broadcast(due_relation(spark, part.live, readers))
-        rows = _by_group(part, dimensions, names).join(due, KEY)
+        rows = _by_group(part, dimensions, names)
+        is_paned = part.live.node.panes is not None
+        rows = rows.join(due, KEY) if is_paned else rows.crossJoin(due)
         joined.append(rows.where(_condition(part.live)).select(WINDOW, *names))
     rows = reduce(_union, joined)
     grouped = rows.groupBy(WINDOW, *[d.column for d in dimensions])
@@ -123,17 +127,21 @@ def _condition(live: LiveNode) -> F.Column:
 def due_relation(
     spark: SparkSession, live: LiveNode, readers: Sequence[tuple[Wanted, Route, int]]
 ) -> DataFrame:
-    """Rows (level and pane, window's number, the class's tests): what to join partials with."""
+    """Rows (level and pane, window's number, the class's tests): what to join partials with. Of
+    totals, the class's one number and its tests."""
     sizes = [len(wanted.windows) for wanted, _, _ in readers]
     windows = Windows(
         np.concatenate([wanted.windows.starts for wanted, _, _ in readers]),
         np.concatenate([wanted.windows.ends for wanted, _, _ in readers]),
     )
-    covered = cover(windows, live.node.panes, live.node.pyramid)
     numbers = np.concatenate([np.arange(s) + r[2] for s, r in zip(sizes, readers, strict=True)])
-    key = key_of(covered.level.astype(np.int64), covered.pane)
-    columns = {KEY: key, WINDOW: numbers[covered.window]}
-    reader = np.repeat(np.arange(len(readers)), sizes)[covered.window]
+    reader = np.repeat(np.arange(len(readers)), sizes)
+    columns = {WINDOW: numbers}
+    if live.node.panes is not None:
+        covered = cover(windows, live.node.panes, live.node.pyramid)
+        key = key_of(covered.level.astype(np.int64), covered.pane)
+        columns = {KEY: key, WINDOW: numbers[covered.window]}
+        reader = reader[covered.window]
     for name, values, kind in _tests(live, readers):
         columns[name] = pa.array(values, kind).take(pa.array(reader))
     return spark.createDataFrame(pa.table(columns))

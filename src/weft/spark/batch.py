@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,10 +31,11 @@ from weft.catalog.store import Catalog
 from weft.optimizer.network import Network, load_network
 from weft.plan.recompute import RecomputePlan, follows_table
 from weft.spark.answers import Outcome, evaluate
-from weft.spark.folding import Folding, next_clock
+from weft.spark.folding import Folding, next_clock, see
+from weft.spark.levels import affected, evaluate_level, evaluate_levels
 from weft.spark.shared import Advance
 from weft.spark.sharing import Draft, Registration
-from weft.spark.world import QueryState, World, load_shared, load_world
+from weft.spark.world import QueryState, World, attach_shared, load_shared, load_world
 from weft.storage.crash import crash_point
 
 
@@ -199,10 +199,15 @@ class Batches:
         state = next(s for s in world.streams.values() if s.record.id == stream_id)
         registration = Registration(world, state, network, drafts, tick)
         segments = registration.fill(self.spark, self._reserve_nodes)
+        see(world, segments)
+        outcomes = evaluate_level(
+            self.spark, world, registration.stored(), tick, set(), self._parallel
+        )
         crash_point("register.results-written")
         with self._catalog.write() as change:
             before(change)
             registration.commit(change, segments)
+            commit_outcomes(change, outcomes)
             after(change)
             change.set_fact("tick", str(tick))
             crash_point("register.before-commit")
@@ -267,62 +272,21 @@ class Batches:
 
     def _world(self) -> World:
         with self._catalog.read() as view:
-            return load_world(view, self._root, self.plans)
+            world = load_world(view, self._root, self.plans)
+        for state in world.queries.values():
+            if state.record.class_id is not None:
+                attach_shared(world, state, self.network(stream_of(state.record)))
+        return world
 
     def _evaluate(
-        self, world: World, names: list[list[str]], tick: int, forced: Iterable[str] = ()
+        self, world: World, levels: list[list[str]], tick: int, forced: Iterable[str] = ()
     ) -> list[Outcome]:
-        """Evaluate queries level by level: a query over another's answer comes after it."""
-        forced = set(forced)
-        outcomes: list[Outcome] = []
-        with ThreadPoolExecutor(self._parallel, thread_name_prefix="weft-evaluate") as pool:
-            for level in names:
-                states = [world.queries[name] for name in level]
-                jobs = [
-                    pool.submit(
-                        evaluate, self.spark, world, s, tick, s.record.name.lower() in forced
-                    )
-                    for s in states
-                ]
-                for state, job in zip(states, jobs, strict=True):
-                    outcome = job.result()
-                    if outcome is not None:
-                        outcomes.append(outcome)
-                        _advance(state, outcome)
-                crash_point("batch.level-written")
-        return outcomes
+        return evaluate_levels(self.spark, world, levels, tick, set(forced), self._parallel)
 
 
-def affected(world: World, streams: set[str], queries: set[str] = frozenset()) -> list[list[str]]:
-    """The queries that read changed streams or queries, directly or not, in levels."""
-    changed = set(streams) | set(queries)
-    levels: list[list[str]] = []
-    waiting = {name: _sources(world, state) for name, state in world.queries.items()}
-    grew = True
-    while grew:  # close over queries that read queries
-        grew = False
-        for name, reads in waiting.items():
-            if name not in changed and reads & changed:
-                changed.add(name)
-                grew = True
-    rest = {name for name in changed if name in world.queries}
-    while rest:
-        ready = sorted(n for n in rest if not (waiting[n] & (rest - {n})))
-        ready = ready or sorted(rest)
-        levels.append(ready)
-        rest -= set(ready)
-    return levels
-
-
-def _sources(world: World, state: QueryState) -> set[str]:
-    return {world.feeds(p.source.relation.name.lower()) for p in state.plan.sources}
-
-
-def _advance(state: QueryState, outcome: Outcome) -> None:
-    """Let queries above see this evaluation within the same batch."""
-    state.clock = outcome.clock
-    state.segments = state.segments + list(outcome.segments)
-    state.record = replace(state.record, clock=outcome.clock, evaluation=outcome.evaluation)
+def stream_of(record: QueryRecord) -> int:
+    """The stream of a query that shares: it reads nothing else."""
+    return int(record.reads[0].split(":")[1])
 
 
 def commit_outcomes(change: Change, outcomes: list[Outcome]) -> None:

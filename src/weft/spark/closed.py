@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from functools import partial
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window as Over
 
 from weft.catalog.records import Segment
 from weft.logical.panes import Windows, windows_between
+from weft.logical.relations import Column
 from weft.optimizer.nodes import LiveClass, LiveNode, Route
-from weft.plan.order import SortKey
 from weft.spark import rows as stored
-from weft.spark.assemble import (
-    CLASS,
-    HOME,
-    WINDOW,
-    PartOfNode,
-    Wanted,
-    assemble,
-    by_group,
-    with_edges,
-)
+from weft.spark.assemble import PartOfNode, Wanted, assemble, by_group, with_edges
+from weft.spark.fold import PANE
+from weft.spark.hot import HotPartials
+from weft.spark.order import limited, sort_keys
 from weft.spark.partials import read_partials
 from weft.spark.rows import END, NUMBER, START
 from weft.spark.world import SharedState, World
@@ -38,23 +32,19 @@ def closed_windows(
     """Closed windows as a stream whose event time is window_end less 1 µs, within [low, high]."""
     clock = world.streams[state.stream].clock
     upto = clock if high is None or clock is None else min(clock, high + 1)
-    segments = {r: on_route(world.partials[r.node_id], r) for r in state.found.routes}
-    windows = due_windows(state.found, state.nodes, segments, low, upto)
-    windows = windows.whole_since(state.record.horizons.values())
-    if clock is None or not len(windows):
+    windows = no_windows()
+    if upto is not None:
+        windows = due_windows(world, state.found, state.nodes, low, upto)
+        windows = windows.whole_since(state.record.horizons.values())
+    if not len(windows):
         columns = (*state.record.columns, *stored.WINDOW_COLUMNS)
         return stored.as_stream(stored.nothing(spark, columns), state.record, low, high)
-    wanted = Wanted(state.found, windows)
-    parts = [
-        PartOfNode(
-            state.nodes[route.node_id],
-            partial(by_group, read_partials(spark, world.root, state.nodes[route.node_id], found)),
-            [(wanted, route, 0)],
-        )
-        for route, found in segments.items()
-        if found
-    ]
-    merged = with_edges(spark, assemble(spark, parts), [wanted], [0]).drop(CLASS, HOME, WINDOW)
+    wanted = [Wanted(state.found, windows)]
+    merged = assemble(spark, parts_of(spark, world, state.nodes, wanted))
+    if merged is None:
+        merged = nothing_merged(spark, state)
+    else:
+        merged = with_edges(spark, merged, wanted, [0])
     return stored.as_stream(finished(spark, merged, state), state.record, low, high)
 
 
@@ -63,21 +53,100 @@ def on_route(segments: list[Segment], route: Route) -> list[Segment]:
 
 
 def due_windows(
+    world: World,
     found: LiveClass,
-    nodes: dict[int, LiveNode],
-    segments: dict[Route, list[Segment]],
+    nodes: Mapping[int, LiveNode],
     after: int | None,
     upto: int | None,
+    known: dict | None = None,
 ) -> Windows:
-    """The windows of a class that end in (after, upto] and may hold rows."""
-    lows, highs = [], []
-    for route, kept in segments.items():
-        panes = nodes[route.node_id].node.panes
-        lows += [panes.start(s.min_time) for s in kept]
-        highs += [panes.start(s.max_time + 1) - 1 for s in kept]
-    if not lows or upto is None:
-        return Windows(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    return windows_between(found.value.window, after, upto, min(lows), max(highs))
+    """The windows of a class that end in (after, upto] and may hold rows; None: no bound.
+
+    `known` keeps what was found out about nodes, for many classes that read the same ones.
+    """
+    known = {} if known is None else known
+    extents = []
+    for route in found.routes:
+        key = (route.node_id, route.from_tick, route.to_tick)
+        if key not in known:
+            known[key] = _extent(world, nodes[route.node_id], route)
+        extents += [known[key]] if known[key] else []
+    if not extents:
+        return no_windows()
+    low, high = min(low for low, _ in extents), max(high for _, high in extents)
+    return windows_between(found.value.window, after, upto, low, high)
+
+
+def _extent(world: World, live: LiveNode, route: Route) -> tuple[int, int] | None:
+    """The first and last instant that partials on a route may have rows of."""
+    panes, kept = live.node.panes, on_route(world.partials.get(live.id, []), route)
+    if not kept:
+        return None
+    first, last = min(s.min_time for s in kept), max(s.max_time for s in kept)
+    return panes.start(first), panes.start(last + 1) - 1
+
+
+def no_windows() -> Windows:
+    return Windows(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def parts_of(
+    spark: SparkSession,
+    world: World,
+    nodes: Mapping[int, LiveNode],
+    wanted: Sequence[Wanted],
+    hot: HotPartials | None = None,
+) -> list[PartOfNode]:
+    """What is read of each node, by whom: one scan for each stretch of ticks of a node. `hot` keeps
+    what is read in batch after batch."""
+    readers: dict[tuple[int, int, int | None], list[tuple[Wanted, Route, int]]] = {}
+    first = 0
+    for each in wanted:
+        for route in each.found.routes:
+            key = (route.node_id, route.from_tick, route.to_tick)
+            readers.setdefault(key, []).append((each, route, first))
+        first += len(each.windows)
+    parts = []
+    for (node_id, _, _), found in readers.items():
+        live, route = nodes[node_id], found[0][1]
+        segments = on_route(world.partials.get(node_id, []), route)
+        if live.node.panes is None:
+            partials = _totals(spark, world, live, route, segments)
+        else:
+            low = live.node.panes.number(min(int(w.windows.starts.min()) for w, _, _ in found))
+            high = live.node.panes.number(max(int(w.windows.ends.max()) for w, _, _ in found))
+            held = [s for s in segments if s.min_time < high and s.max_time >= low]
+            if held and hot is not None:
+                read = partial(hot.read, spark, world.root, live, route, held, segments)
+                parts.append(PartOfNode(live, read, found))
+                continue
+            partials = read_partials(spark, world.root, live, held) if held else None
+        if partials is not None:
+            parts.append(PartOfNode(live, partial(by_group, partials), found))
+    return parts
+
+
+def _totals(
+    spark: SparkSession, world: World, live: LiveNode, route: Route, segments: list[Segment]
+) -> DataFrame | None:
+    """The partials of totals from the newest base on: what earlier ones add up to is in it."""
+    bases = [s for s in segments if s.part == "totals" and route.from_tick == 0]
+    base = max((s.evaluation for s in bases), default=0)
+    later = [s for s in segments if s.part == "partials" and s.evaluation > base]
+    parts = []
+    if later:
+        parts.append(read_partials(spark, world.root, live, later).where(F.col(PANE) > base))
+    if base:
+        kept = [s for s in bases if s.evaluation == base]
+        parts.append(read_partials(spark, world.root, live, kept))
+    return reduce(DataFrame.unionByName, parts) if parts else None
+
+
+def nothing_merged(spark: SparkSession, state: SharedState) -> DataFrame:
+    """What is merged of no partials: no row."""
+    columns = [Column(d.column, d.type) for d in state.found.value.dimensions]
+    columns += [Column(s.column, s.type) for s in state.finish.statistics]
+    return stored.nothing(spark, (*columns, *stored.WINDOW_COLUMNS[:2]))
 
 
 def finished(spark: SparkSession, merged: DataFrame, state: SharedState) -> DataFrame:
@@ -90,18 +159,5 @@ def finished(spark: SparkSession, merged: DataFrame, state: SharedState) -> Data
         spark.catalog.dropTempView(name)
     for old, new in zip(state.finish.window_names, (START, END), strict=False):
         answer = answer.withColumnRenamed(old, new)
-    return _limited(answer.withColumn(NUMBER, F.lit(0).cast("bigint")), state)
-
-
-def _limited(answer: DataFrame, state: SharedState) -> DataFrame:
-    from weft.spark.evaluate import sort_columns
-
-    limit, offset = state.finish.limit, state.finish.offset
-    if limit is None and not offset:
-        return answer
-    keys = sort_columns(tuple(SortKey(*key[:3]) for key in state.record.order)) or [F.lit(1)]
-    rank = F.row_number().over(Over.partitionBy(START, END).orderBy(*keys))
-    answer = answer.withColumn("_weft_rn", rank).where(F.col("_weft_rn") > offset)
-    if limit is not None:
-        answer = answer.where(F.col("_weft_rn") <= offset + limit)
-    return answer.drop("_weft_rn")
+    answer = answer.withColumn(NUMBER, F.lit(0).cast("bigint"))
+    return limited(answer, sort_keys(state.record), state.finish.limit, state.finish.offset)

@@ -7,15 +7,13 @@ it, and it is finished when it is read, as a lazy one is (PSoup projects just in
 from __future__ import annotations
 
 import uuid
-from functools import partial
 
 from pyspark.sql import SparkSession
 
 from weft.catalog.records import Segment
 from weft.optimizer.network import Network
-from weft.optimizer.nodes import Route
-from weft.spark.assemble import HOME, WINDOW, PartOfNode, Wanted, assemble, with_edges
-from weft.spark.closed import due_windows, on_route
+from weft.spark.assemble import HOME, WINDOW, Wanted, assemble, with_edges
+from weft.spark.closed import due_windows, parts_of
 from weft.spark.hot import HotPartials
 from weft.spark.rows import END
 from weft.spark.shared import Advance
@@ -31,7 +29,7 @@ def assemble_due(
     wanted = sorted(_wanted(world, network, advance), key=lambda w: (_home(w), w.found.id))
     if not wanted:
         return []
-    merged = assemble(spark, _parts(spark, world, network, wanted, hot))
+    merged = assemble(spark, parts_of(spark, world, network.nodes, wanted, hot))
     if merged is None:
         return []
     tasks = int(spark.conf.get("spark.sql.shuffle.partitions"))
@@ -64,44 +62,11 @@ def _home(wanted: Wanted) -> int:
 
 def _wanted(world: World, network: Network, advance: Advance):
     """The windows of each eager class that end after what was kept before, by the clock."""
-    extents: dict[tuple[Route, ...], dict[Route, list[Segment]]] = {}
+    known: dict = {}
     for found in network.eager():
-        if found.routes not in extents:
-            extents[found.routes] = {
-                r: on_route(world.partials.get(r.node_id, []), r) for r in found.routes
-            }
         after = found.eager_from
         if advance.before is not None:
             after = max(after, advance.before)
-        windows = due_windows(found, network.nodes, extents[found.routes], after, advance.clock)
+        windows = due_windows(world, found, network.nodes, after, advance.clock, known)
         if len(windows):
             yield Wanted(found, windows)
-
-
-def _parts(
-    spark: SparkSession, world: World, network: Network, wanted: list[Wanted], hot: HotPartials
-) -> list[PartOfNode]:
-    """What is read of each node, by whom: one scan for each stretch of ticks of a node."""
-    readers: dict[tuple[int, int, int | None], list[tuple[Wanted, Route, int]]] = {}
-    first = 0
-    for each in wanted:
-        for route in each.found.routes:
-            key = (route.node_id, route.from_tick, route.to_tick)
-            readers.setdefault(key, []).append((each, route, first))
-        first += len(each.windows)
-    parts = []
-    for (node_id, _, _), found in readers.items():
-        live = network.nodes[node_id]
-        low = min(int(each.windows.starts.min()) for each, _, _ in found)
-        high = max(int(each.windows.ends.max()) for each, _, _ in found)
-        panes, route = live.node.panes, found[0][1]
-        present = on_route(world.partials.get(node_id, []), route)
-        needed = [
-            s
-            for s in present
-            if s.min_time < panes.number(high) and s.max_time >= panes.number(low)
-        ]
-        if needed:
-            read = partial(hot.read, spark, world.root, live, route, needed, present)
-            parts.append(PartOfNode(live, read, found))
-    return parts

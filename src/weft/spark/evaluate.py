@@ -11,16 +11,15 @@ import threading
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window as Over
 from sqlglot import exp
 
 from weft.logical.windows import Session
 from weft.plan.lift import SESSION
-from weft.plan.order import SortKey
 from weft.plan.recompute import PlannedSource, RecomputePlan, Shape
 from weft.spark.contents import Contents, Due, OneWindow
 from weft.spark.groups import Only
-from weft.spark.rows import END, NUMBER, START, instant, quote
+from weft.spark.order import limited, ordered, sliced
+from weft.spark.rows import END, NUMBER, START, instant
 from weft.spark.world import World
 
 _names = itertools.count()
@@ -64,7 +63,7 @@ class Evaluator:
             answer = answer.withColumn(NUMBER, F.lit(0).cast("bigint"))
         if isinstance(self._plan.window, Session):
             answer = ending_session(answer, due)
-        return limited(answer, self._plan)
+        return limited(answer, self._plan.order, self._plan.limit, self._plan.offset)
 
     def _each_window(self, due: Due) -> DataFrame | None:
         found = {p: self._contents.due(p, due) for p in self._plan.sources if p.window}
@@ -75,7 +74,7 @@ class Evaluator:
                 if planned not in sources:
                     sources[planned] = self._contents.at(planned, window.end)
             answer = ordered(self._run(sources), self._plan.order)
-            answer = sliced(answer, self._plan)
+            answer = sliced(answer, self._plan.limit, self._plan.offset)
             answer = answer.withColumn(START, instant(window.start))
             answer = answer.withColumn(END, instant(window.end))
             answers.append(answer.withColumn(NUMBER, F.lit(window.number).cast("bigint")))
@@ -156,42 +155,6 @@ def ending_session(answer: DataFrame, due: Due) -> DataFrame:
     if due.upto is not None:
         answer = answer.where(F.col(END) < instant(due.upto))
     return answer
-
-
-def sort_columns(order: tuple[SortKey, ...]) -> list[F.Column]:
-    found = []
-    for key in order:
-        column = F.col(quote(key.column))
-        ways = {
-            (False, True): column.asc_nulls_first,
-            (False, False): column.asc_nulls_last,
-            (True, True): column.desc_nulls_first,
-            (True, False): column.desc_nulls_last,
-        }
-        found.append(ways[key.is_descending, key.is_nulls_first]())
-    return found
-
-
-def limited(answer: DataFrame, plan: RecomputePlan) -> DataFrame:
-    """ORDER BY … LIMIT … OFFSET, for each window."""
-    if plan.limit is None and not plan.offset:
-        return answer
-    each = Over.partitionBy(START, END, NUMBER).orderBy(*(sort_columns(plan.order) or [F.lit(1)]))
-    answer = answer.withColumn("_weft_rn", F.row_number().over(each))
-    answer = answer.where(F.col("_weft_rn") > plan.offset)
-    if plan.limit is not None:
-        answer = answer.where(F.col("_weft_rn") <= plan.offset + plan.limit)
-    return answer.drop("_weft_rn")
-
-
-def ordered(answer: DataFrame, order: tuple[SortKey, ...]) -> DataFrame:
-    return answer.orderBy(*sort_columns(order)) if order else answer
-
-
-def sliced(answer: DataFrame, plan: RecomputePlan) -> DataFrame:
-    if plan.offset:
-        answer = answer.offset(plan.offset)
-    return answer if plan.limit is None else answer.limit(plan.limit)
 
 
 def union_all(parts: list[DataFrame]) -> DataFrame | None:

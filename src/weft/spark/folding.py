@@ -57,7 +57,7 @@ class Folding:
         nodes = [n for n in network.folding() if n.node.panes is not None]
         if not nodes or not is_cheap_to_reread(record.definition):
             return ingest(classified, record, tick, self._root, batch_id), None
-        if network.eager():
+        if is_merged(world, network):
             self.load_partials(world, network)
         with ThreadPoolExecutor(1, thread_name_prefix="weft-fold") as pool:
             folding = pool.submit(
@@ -95,7 +95,7 @@ class Folding:
         if ahead is not None:
             see(world, found)
             return found + ahead.partials + ahead.results
-        if network.eager():
+        if is_merged(world, network):
             self.load_partials(world, network)
         return found + self._assemble(world, network, advance, found)
 
@@ -111,7 +111,12 @@ class Folding:
         with self._catalog.read() as view:
             for live in network.nodes.values():
                 if live.id not in world.partials:
-                    world.partials[live.id] = view.segments(live.owner, "partials")
+                    world.partials[live.id] = view.segments(live.owner, "partials", "totals")
+
+
+def is_merged(world: World, network: Network) -> bool:
+    """Whether a batch merges partials: for eager classes, or for queries that Spark finishes."""
+    return bool(network.eager()) or any(q.shared is not None for q in world.queries.values())
 
 
 def is_cheap_to_reread(definition: StreamDefinition) -> bool:

@@ -6,9 +6,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weft.catalog.records import QueryRecord
-from weft.plan.order import SortKey
 from weft.spark import rows as stored
-from weft.spark.evaluate import Evaluator, sort_columns
+from weft.spark.evaluate import Evaluator
+from weft.spark.order import ordered, sort_keys
 from weft.spark.rows import END, NUMBER, START, quote, struct_of
 from weft.spark.world import load_world
 
@@ -23,8 +23,7 @@ def answer_frame(engine, record: QueryRecord) -> DataFrame:
     if record.is_per_window:
         newest = answer.agg(F.max(F.struct(END, NUMBER)).alias("_weft_newest"))
         answer = answer.join(newest, F.struct(END, NUMBER) == F.col("_weft_newest"), "left_semi")
-    if record.order:
-        answer = answer.orderBy(*sort_columns(tuple(SortKey(*key[:3]) for key in record.order)))
+    answer = ordered(answer, sort_keys(record))
     columns = [F.col(quote(c.name)) for c in record.columns]
     if record.shows_window:
         columns = [F.col(START).alias("window_start"), F.col(END).alias("window_end"), *columns]
@@ -43,6 +42,5 @@ def answer_at(engine, record: QueryRecord, micros: int):
         plan = engine.plan_of(view, record)
         world = load_world(view, engine.root, engine.plans.load())
     answer = Evaluator(spark, world, plan, record.horizons).standing(micros)
-    if record.order:
-        answer = answer.orderBy(*sort_columns(plan.order))
+    answer = ordered(answer, plan.order)
     return answer.select(*[F.col(quote(c.name)).cast(c.type) for c in record.columns]).toArrow()

@@ -210,6 +210,8 @@ def needed_from(world: World, record: StreamRecord) -> int | None:
         return None
     needs = [record.clock - microseconds(retain)]
     for state in world.queries.values():
+        if state.record.class_id is not None:
+            continue  # it needs no rows, only its partials
         for planned in state.plan.sources:
             relation = planned.source.relation
             if relation.kind is Kind.STREAM and relation.name.lower() == record.name.lower():

@@ -1,7 +1,8 @@
 """Registering queries that share: their class and node, back-filled in one job, one transaction.
 
 1. place the queries in the stream's network      nothing happened
-2. fill new nodes from their parents or the rows   orphans: no catalog row names them
+2. fill new nodes from their parents or the rows,  orphans: no catalog row names them
+   first answers of those that Spark finishes
 3. commit nodes, classes, routes, queries          all of it is there
 """
 
@@ -17,10 +18,11 @@ from weft.catalog.records import QueryRecord, Segment
 from weft.optimizer.codec import dump
 from weft.optimizer.lattice import Need
 from weft.optimizer.network import Network, add_class, add_node, release_unused, route_row
-from weft.optimizer.nodes import Finish, LiveNode, Route
+from weft.optimizer.nodes import Finish, LiveClass, LiveNode, Route
 from weft.optimizer.placing import Placement, place
+from weft.plan.recompute import RecomputePlan
 from weft.spark.shared import Advance, fill
-from weft.spark.world import StreamState, World
+from weft.spark.world import QueryState, SharedState, StreamState, World
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +32,7 @@ class Draft:
     record: QueryRecord
     need: Need
     finish: Finish
+    plan: RecomputePlan
 
     @property
     def is_eager(self) -> bool:
@@ -59,6 +62,29 @@ class Registration:
         return fill(
             spark, self._world, self._state, self.placement.made, self._network.nodes, advance
         )
+
+    def stored(self) -> list[QueryState]:
+        """The queries that Spark finishes, to be evaluated over what their nodes hold now."""
+        names = self._world.streams.items()
+        stream = next(n for n, s in names if s.record.id == self._network.stream_id)
+        nodes = self._network.nodes | {live.id: live for live in self.placement.made}
+        ids = {need.key: -1 - i for i, need in enumerate(self.placement.needs)}  # until committed
+        found = []
+        for draft, need in zip(self._drafts, self.placement.needs, strict=True):
+            if draft.finish.on_spark:
+                live = LiveClass(ids[need.key], need.value, self._routes(need.key))
+                read = {r.node_id: nodes[r.node_id] for r in live.routes}
+                shared = SharedState(draft.record, stream, live, draft.finish, read)
+                found.append(QueryState(draft.record, draft.plan, [], None, shared))
+        return found
+
+    def _routes(self, key: str) -> tuple[Route, ...]:
+        """Where a class reads what there is now: a route that starts with the next tick has nothing."""
+        if key in self.placement.routes:
+            return (self.placement.routes[key],)
+        if key in self.placement.whole:
+            return (self.placement.moved[key],)
+        return self._network.classes[key].routes
 
     def _number(self, ids: dict[int, int]) -> None:
         def real(node_id: int | None) -> int | None:
@@ -126,7 +152,8 @@ class Registration:
     def _record(self, draft: Draft, class_id: int) -> QueryRecord:
         evaluation = self._state.record.evaluation
         finish = replace(draft.finish, evaluation=evaluation)
-        return replace(draft.record, class_id=class_id, shared=dump(finish), evaluation=evaluation)
+        record = replace(draft.record, class_id=class_id, shared=dump(finish))
+        return record if record.is_stored else replace(record, evaluation=evaluation)
 
     @property
     def made(self) -> list[LiveNode]:

@@ -9,7 +9,7 @@ from weft.catalog.records import QueryRecord, Segment, StreamRecord, TableRecord
 from weft.catalog.view import View
 from weft.logical.relations import Kind
 from weft.optimizer.codec import load
-from weft.optimizer.network import finish_of, live_node, route_of
+from weft.optimizer.network import Network, finish_of, live_node, route_of
 from weft.optimizer.nodes import Finish, LiveClass, LiveNode
 from weft.plan.recompute import RecomputePlan
 from weft.storage.files import intact_paths
@@ -31,22 +31,25 @@ class TableState:
 
 
 @dataclass(slots=True)
-class QueryState:
-    record: QueryRecord
-    plan: RecomputePlan
-    segments: list[Segment]  # parts "changes" and "base"
-    clock: int | None
-
-
-@dataclass(slots=True)
 class SharedState:
-    """A shared query that another one reads: its class, and the nodes on its routes."""
+    """A shared query that Spark finishes: its class, and the nodes on its routes."""
 
     record: QueryRecord
     stream: str  # its folded name
     found: LiveClass
     finish: Finish
     nodes: dict[int, LiveNode]
+
+
+@dataclass(slots=True)
+class QueryState:
+    """A query whose answer is stored, recomputed or finished from what it shares."""
+
+    record: QueryRecord
+    plan: RecomputePlan
+    segments: list[Segment]  # parts "changes" and "base"
+    clock: int | None
+    shared: SharedState | None = None  # where batches evaluate it
 
 
 @dataclass(slots=True)
@@ -96,7 +99,7 @@ def load_world(view: View, root: Path, plans: dict[int, RecomputePlan]) -> World
     for table in view.tables():
         segments = view.segments(table.owner, "rows", "gone")
         world.tables[table.name.lower()] = TableState(table, segments)
-    for query in view.queries(is_shared=False):
+    for query in view.stored():
         if query.id in plans:
             segments = view.segments(query.owner, "changes", "base")
             world.queries[query.name.lower()] = QueryState(
@@ -107,8 +110,17 @@ def load_world(view: View, root: Path, plans: dict[int, RecomputePlan]) -> World
     return world
 
 
+def attach_shared(world: World, state: QueryState, network: Network) -> None:
+    """Give a stored query that shares its class, as the network has it."""
+    found = next(c for c in network.classes.values() if c.id == state.record.class_id)
+    stream = next(n for n, s in world.streams.items() if s.record.id == network.stream_id)
+    nodes = {r.node_id: network.nodes[r.node_id] for r in found.routes}
+    finish = finish_of(state.record.shared)
+    state.shared = SharedState(state.record, stream, found, finish, nodes)
+
+
 def load_shared(view: View, world: World, plan: RecomputePlan) -> None:
-    """Load the shared queries that a plan reads."""
+    """Load the shared queries that a plan reads, and that nobody stores."""
     for planned in plan.sources:
         name = planned.source.relation.name.lower()
         if planned.source.relation.kind is not Kind.QUERY or name in world.queries | world.shared:
