@@ -25,6 +25,8 @@ STREAM = Relation(
 TABLE = Relation(Kind.TABLE, "symbols", (Column("sym", "STRING"), Column("company", "STRING")))
 TYPES = {
     "1 / qty": "double",
+    "TRY_DIVIDE(1, qty)": "double",
+    "TRY_CAST(venue AS INT)": "int",
     "CAST(venue AS INT)": "int",
     "DATE_TRUNC('DAY', ts)": "timestamp",
     "LOWER(sym)": "string",
@@ -69,6 +71,7 @@ def shown(text: str) -> str:
         lines.append(f"    merge  {s.merge}")
     lines.append(f"finish     {query.finish_spark}")
     lines.append(f"duckdb     {query.finish_duck or '-'}")
+    lines += [f"may fail   {column} = {text}" for column, text in query.failures]
     return "\n".join([*lines, *(f"note       {note}" for note in notes)])
 
 

@@ -10,6 +10,7 @@ import os
 import random
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC
 
 import pytest
 from shared_oracle import (
@@ -70,7 +71,7 @@ def twin(rng: random.Random, query: Drawn) -> Drawn:
     return replace(
         query,
         name=f"{query.name}_twin",
-        aggregates=draw_aggregates(rng, 2, query.is_distinct),
+        aggregates=query.aggregates if query.fails else draw_aggregates(rng, 2, query.is_distinct),
         emits_changes=is_hop and not query.emits_changes,
     )
 
@@ -95,6 +96,10 @@ def check(db: weft.Database, stream: Stream, live: dict[str, Drawn]) -> None:
     for name, query in live.items():
         wanted = bag(duck.sql(query.duck(stream.clock)).to_arrow_table())
         found = db.query(name)
+        failing = ends(duck, query.failing(stream.clock)) if query.fails else set()
+        if failing:
+            check_failing(found, query, wanted, failing)
+            continue
         if isinstance(query.window, Standing):
             assert bag(found.results()) == wanted, f"{query.weft()} at {stream.clock}"
             continue
@@ -104,10 +109,40 @@ def check(db: weft.Database, stream: Stream, live: dict[str, Drawn]) -> None:
         assert bag(found.results()) == last, f"{query.weft()} at {stream.clock}"
 
 
+def ends(duck, sql: str) -> set:
+    return {row["e"].astimezone(UTC) for row in duck.sql(sql).to_arrow_table().to_pylist()}
+
+
+def check_failing(found: weft.Query, query: Drawn, wanted: Counter, failing: set) -> None:
+    """Whoever reads an answer that holds a row that fails is told; other windows are as ever."""
+    assert refused(found.history), query.weft()
+    if isinstance(query.window, Standing):
+        assert refused(found.results), query.weft()
+        return
+    answered = {row[1] for row in wanted}
+    if max(failing) >= max(answered | failing):
+        assert refused(found.results), query.weft()
+    good = sorted(answered - failing)
+    if good and not query.emits_changes:
+        last = Counter({row: n for row, n in wanted.items() if row[1] == good[-1]})
+        assert bag(found.results(at=good[-1])) == last, query.weft()
+
+
+def refused(work) -> bool:
+    try:
+        work()
+    except weft.WeftError as error:
+        return error.code == "WEFT_QUERY_FAILED"
+    return False
+
+
 def check_changes(db: weft.Database, live: dict[str, Drawn]) -> None:
     """What is taken back was given, to the last digit; what is left of the changes is the answer."""
     for name, query in live.items():
         found, total = db.query(name), Counter()
+        if query.fails and refused(found.history):
+            assert refused(lambda found=found: list(found.subscribe(follow=False))), query.weft()
+            continue
         for change in found.subscribe(follow=False):
             row = tuple(change.row.values())
             total[row] += 1 if change.kind == "insert" else -1

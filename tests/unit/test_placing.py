@@ -57,3 +57,13 @@ def test_a_node_that_folds_has_a_parent_that_folds(can_refill: bool) -> None:
     network = grown(network, second, 2)
     folding = {live.id for live in network.folding()}
     assert {live.parent_id for live in network.folding()} - {None} <= folding
+
+
+@pytest.mark.parametrize("order", [(COUNT, MAX), (MAX, COUNT)])
+def test_new_queries_of_one_class_get_what_they_need_together(order: tuple) -> None:
+    """One of them finds a node as it is; that node must have what the other needs, too."""
+    network = grown(Network(1), place(Network(1), [need(60, BUSY, COUNT)], 1, True), 1)
+    found = place(network, [need(120, BUSY, statistic) for statistic in order], 2, True)
+    (key,) = {each.key for each in found.needs}
+    nodes = network.nodes | {made.id: made for made in found.made}
+    assert {COUNT, MAX} <= set(nodes[found.routes[key].node_id].node.statistics)

@@ -100,14 +100,24 @@ def test_distinct_is_group_by() -> None:
     assert query.is_row_local and not query.is_global
 
 
-def test_what_may_raise_stays_behind_the_predicate() -> None:
+def test_what_may_raise_is_counted() -> None:
     query = shared("SELECT sum(1 / v) AS r FROM s WHERE v <> 0")
-    assert keys(query) == ["sum(CASE WHEN v <> 0 THEN 1 / v END)"] and not query.is_total
+    fails = "count(*) filter(NOT v IS NULL AND TRY_DIVIDE(1, v) IS NULL)"
+    assert keys(query) == [fails, "sum(TRY_DIVIDE(1, v))"] and query.is_total
+    assert [text for _, text in query.failures] == ["1 / v: division by zero"]
+    filtered = shared("SELECT sum(1 / v) FILTER (WHERE x > 2) AS r FROM s")
+    assert keys(filtered)[0].startswith("count(*) filter((x > 2) AND (")
     assert keys(shared("SELECT sum(v) AS r FROM s WHERE v <> 0")) == ["sum(v)"]
 
 
-def test_what_may_raise_stays_inside_a_landmark() -> None:
-    query = shared("SELECT sum(1 / v) AS r FROM s [SINCE '2026-01-01']")
+def test_what_may_raise_on_some_rows_only_stays_behind_the_predicate() -> None:
+    query = shared("SELECT sum(coalesce(1 / v, 0)) AS r FROM s WHERE v <> 0")
+    assert keys(query) == ["sum(CASE WHEN v <> 0 THEN COALESCE(1 / v, 0) END)"]
+    assert not query.is_total and not query.failures
+
+
+def test_what_may_raise_on_some_rows_only_stays_inside_a_landmark() -> None:
+    query = shared("SELECT sum(coalesce(1 / v, 0)) AS r FROM s [SINCE '2026-01-01']")
     assert isinstance(query.window, Landmark)
     assert "_weft_time >= " in query.statistics[0].key
 

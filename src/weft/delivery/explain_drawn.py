@@ -41,6 +41,7 @@ def shared_lines(found: SharedExplained) -> list[str]:
     lines.append(f"tree       {found.tree}")
     for node in found.nodes:
         lines += _node_lines(node)
+    lines += [f"may fail   {text}" for text in found.may_fail]
     lines.append(f"finish     {found.finish}")
     return lines
 
@@ -109,6 +110,7 @@ def would_lines(found: WouldShare) -> list[str]:
         lines.append(f"{INDENT}{nodes} would fold no more")
     lines += _cover(found.most, found.typical)
     lines.append(f"statistics {', '.join(found.statistics) or 'none'}")
+    lines += [f"may fail   {text}" for text in found.may_fail]
     lines.append(f"finish     {found.finish}")
     return lines
 

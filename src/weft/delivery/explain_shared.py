@@ -91,6 +91,7 @@ class SharedExplained:
     nodes: list[NodeExplained]  # on its routes and above them, parents first
     tree: str
     finish: str
+    may_fail: list[str]  # what fails on some rows: who reads an answer that holds one is told
 
 
 @dataclass(slots=True)
@@ -136,7 +137,7 @@ def explain_shared(view: View, record: QueryRecord) -> SharedExplained:
         [_route(users.network, found.value, route, stream.clock) for route in found.routes],
         [_node(view, users, live) for live in chain],
         _tree(stream.name, users.network, found, record.name),
-        finish.spark if finish.on_spark else finish.duck,
+        finish.spark if finish.on_spark else finish.duck, [text for _, text in finish.failures],
     )  # fmt: skip
 
 

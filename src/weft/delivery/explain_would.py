@@ -7,7 +7,7 @@ network (optimizer/placing.py), which gives a value; it is described instead of 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from weft.catalog.records import StreamRecord
 from weft.catalog.view import View
@@ -44,6 +44,7 @@ class WouldShare:
     typical: int | None
     finish: str
     on_spark: str | None = None  # why Spark would finish it
+    may_fail: list[str] = field(default_factory=list)
 
 
 def explain_would(
@@ -124,6 +125,7 @@ def _described(
         typical=typical,
         finish=sharing.finish.spark if sharing.finish.on_spark else sharing.finish.duck,
         on_spark=sharing.finish.on_spark,
+        may_fail=[text for _, text in sharing.finish.failures],
     )
 
 

@@ -27,6 +27,8 @@ TEXT = frozenset(
     ["UPPER", "LOWER", "LENGTH", "CHAR_LENGTH", "TRIM", "LTRIM", "RTRIM", "CONCAT", "STARTS_WITH",
      "STARTSWITH", "ENDSWITH", "ENDS_WITH", "CONTAINS", "REVERSE", "INITCAP", "ASCII", "MD5"]
 )  # fmt: skip
+# Total on numbers: NULL where the operation fails.
+TRY = (exp.SafeAdd, exp.SafeSubtract, exp.SafeMultiply, exp.SafeDivide)
 CHOICE = frozenset(["COALESCE", "NULLIF", "IFNULL", "NVL"])
 # Total on dates and timestamps.
 CALENDAR = frozenset(
@@ -70,16 +72,16 @@ def _is_total(node: exp.Expression, type_of: TypeOf) -> bool:
     if isinstance(node, (*LEAVES, *LOGIC, exp.DPipe)):
         return True
     if isinstance(node, COMPARISONS):
-        return _are_comparable([node.this, *_others(node)], type_of)
+        return are_comparable([node.this, *_others(node)], type_of)
     if isinstance(node, ARITHMETIC):
-        return _family(node, type_of)[1] in ("double", "float") or _is_signed_number(node)
+        return family_of(node, type_of)[1] in ("double", "float") or _is_signed_number(node)
     if isinstance(node, exp.Div | exp.Mod):
-        is_float = isinstance(node, exp.Mod) or _family(node, type_of)[1] == "double"
+        is_float = isinstance(node, exp.Mod) or family_of(node, type_of)[1] == "double"
         return is_float and _is_nonzero(node.expression)
     if isinstance(node, exp.Like | exp.ILike | exp.RegexpLike):
         return _is_pattern(node)
     if isinstance(node, exp.Cast):
-        return _is_total_cast(node, type_of)
+        return is_total_cast(node, type_of)
     return isinstance(node, exp.Func) and _is_total_call(node, type_of)
 
 
@@ -87,12 +89,12 @@ def _others(node: exp.Expression) -> list[exp.Expression]:
     return node.expressions if isinstance(node, exp.In) else [node.expression]
 
 
-def _are_comparable(sides: list[exp.Expression], type_of: TypeOf) -> bool:
+def are_comparable(sides: list[exp.Expression], type_of: TypeOf) -> bool:
     """No implicit cast from a string, which may be malformed."""
-    return len({_family(side, type_of)[0] for side in sides} - {"null"}) <= 1
+    return len({family_of(side, type_of)[0] for side in sides} - {"null"}) <= 1
 
 
-def _family(node: exp.Expression, type_of: TypeOf) -> tuple[str, str]:
+def family_of(node: exp.Expression, type_of: TypeOf) -> tuple[str, str]:
     node = node.unnest()
     if isinstance(node, exp.Null):
         return "null", "null"
@@ -134,13 +136,13 @@ def _is_pattern(node: exp.Expression) -> bool:
     return True
 
 
-def _is_total_cast(node: exp.Cast, type_of: TypeOf) -> bool:
+def is_total_cast(node: exp.Cast, type_of: TypeOf) -> bool:
     target = node.args["to"].sql(dialect="spark").lower()
     if isinstance(node, exp.TryCast) or node.args.get("safe") or target == "string":
         return True
     if isinstance(node.this, exp.Literal):
         return True  # Spark evaluates it once, before any row
-    family, source = _family(node.this, type_of)
+    family, source = family_of(node.this, type_of)
     if family == "number":
         return target == "double" or (
             target == "bigint" and source in ("tinyint", "smallint", "int")
@@ -153,10 +155,12 @@ def _is_total_call(node: exp.Func, type_of: TypeOf) -> bool:
     if name in TEXT:
         return True
     arguments = [child for child in node.iter_expressions() if not isinstance(child, exp.Var)]
+    if isinstance(node, TRY) or name == "TRY_MOD":
+        return {family_of(a, type_of)[0] for a in arguments} == {"number"}
     if name in CHOICE:
-        return _are_comparable(arguments, type_of)
+        return are_comparable(arguments, type_of)
     if name in CALENDAR:
         inner = [a.this if isinstance(a, exp.TsOrDsToDate) else a for a in arguments]
         inner = [a for a in inner if not isinstance(a, exp.Literal)]
-        return all(_family(a, type_of)[0] == "time" for a in inner)
-    return name == "IS_NAN" and _family(arguments[0], type_of)[1] in ("double", "float")
+        return all(family_of(a, type_of)[0] == "time" for a in inner)
+    return name == "IS_NAN" and family_of(arguments[0], type_of)[1] in ("double", "float")

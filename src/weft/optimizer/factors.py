@@ -80,7 +80,7 @@ def factor(where: exp.Expression | None, type_of: TypeOf) -> Predicate:
         return EVERYTHING
     form = canonical(where)
     parts = [part for part in conjuncts(form) if part != exp.true()]
-    safe = [part for part in parts if _is_safe(part, type_of)]
+    safe = [part for part in parts if is_safe(part, type_of)]
     risky = [part for part in parts if part not in safe]
     if risky and len(parts) > 1:
         parts = [_guarded(safe, risky)]
@@ -89,7 +89,7 @@ def factor(where: exp.Expression | None, type_of: TypeOf) -> Predicate:
     return Predicate(" AND ".join(keys) or "TRUE", text_of(form), factors, bool(risky))
 
 
-def _is_safe(part: exp.Expression, type_of: TypeOf) -> bool:
+def is_safe(part: exp.Expression, type_of: TypeOf) -> bool:
     """Also a constant that Spark casts once, for all rows: ts >= '2020-01-01'."""
     is_compared = _compared(part, type_of) is not None
     return is_total(part.this if is_compared else part, type_of)

@@ -83,6 +83,7 @@ class Finish:
     policy: str = "auto"  # answers: auto, lazy or eager
     definitions: tuple[PythonAggregate, ...] = ()  # whose functions the reading engine must have
     on_spark: str | None = None  # why Spark finishes it; None: DuckDB does
+    failures: tuple[tuple[str, str], ...] = ()  # columns that count failing rows, and what fails
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,15 +32,12 @@ class Placement:
 
 def place(network: Network, needs: Sequence[Need], tick: int, can_refill: bool) -> Placement:
     """Find each need a class and a node. `can_refill`: every row since the start is retained."""
-    placement = Placement([])
+    placement = Placement([_apart(network, need, tick, can_refill) for need in needs])
     pending = []
-    for need in needs:
-        need = _apart(network, need, tick, can_refill)
-        placement.needs.append(need)
-        if need.key in network.classes or need.key in placement.routes:
-            known = network.classes.get(need.key)
-            if known is None or _serves(network, known, need):
-                continue
+    for need in _together(placement.needs):
+        known = network.classes.get(need.key)
+        if known is not None and _serves(network, known, need):
+            continue
         found = choose(network.folding(), _with_known(network, need))
         if found is not None:
             _settle(network, need.key, Route(found[0].id, found[1], 0, None), placement)
@@ -49,6 +46,19 @@ def place(network: Network, needs: Sequence[Need], tick: int, can_refill: bool) 
     if pending:
         _replan(network, pending, tick, can_refill, placement)
     return placement
+
+
+def _together(needs: Sequence[Need]) -> list[Need]:
+    """What new queries of one class need together."""
+    found: dict[str, Need] = {}
+    for need in needs:
+        other = found.get(need.key, need)
+        found[need.key] = replace(
+            need,
+            statistics=_union(other.statistics, need.statistics),
+            is_eager=other.is_eager or need.is_eager,
+        )
+    return list(found.values())
 
 
 def _serves(network: Network, known: LiveClass, need: Need) -> bool:

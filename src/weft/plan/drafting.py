@@ -7,19 +7,23 @@ them is the totals' own (see spark/shared.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlglot import exp
 
 from weft.logical.aggregates import Aggregates, CannotShare, TypeOf
+from weft.logical.canonical import canonical, conjuncts
 from weft.logical.panes import has_panes
+from weft.logical.statistics import Statistic
+from weft.logical.tried import NotTried, Tried, tried
 from weft.logical.windows import EPOCH, MICROSECOND, Landmark, Snapshot, Window
-from weft.optimizer.factors import factor
+from weft.optimizer.factors import factor, is_safe
 from weft.optimizer.lattice import Need
 from weft.optimizer.nodes import AggregateClass, Finish
 from weft.plan.recompute import RecomputePlan
 from weft.plan.share import SharedQuery, share
+from weft.plan.terms import failure
 
 TIME = "_weft_time"
 
@@ -52,8 +56,16 @@ def draft(
             "an expression of it may fail on some row, which must not stop the others"
         )
     bounds = [] if is_paned else _time_bounds(query.window, horizon)
-    tests = [test for test in (query.predicate, *bounds) if test is not None]
+    where, failing = tried_where(query.where, type_of)
+    statistics, failures = query.statistics, query.failures
+    if failing is not None:
+        statistics = tuple(sorted({*statistics, failing[0]}, key=lambda s: s.key))
+        failures = (*failures, (failing[0].column, failing[1]))
+    tests = [test for test in (where, *bounds) if test is not None]
     predicate = factor(exp.and_(*tests) if tests else None, type_of)
+    if failing is not None:  # shown as it was asked
+        asked = canonical(exp.and_(query.where, *bounds))
+        predicate = replace(predicate, text=asked.sql(dialect="spark"))
     if predicate.may_raise:
         raise CannotShare("its WHERE may fail on some row, which must not stop the others")
     value = AggregateClass(
@@ -69,11 +81,42 @@ def draft(
         policy = "eager"  # merged once, and then the same for every reader
     finish = Finish(
         query.finish_duck, query.finish_spark, tuple(d.column for d in query.dimensions),
-        query.statistics, query.is_global, query.finish.args.get("where") is not None,
+        statistics, query.is_global, query.finish.args.get("where") is not None,
         plan.limit, plan.offset, plan.output_window or (), 0, policy,
-        query.definitions, on_spark,
+        query.definitions, on_spark, tuple(dict(failures).items()),
     )  # fmt: skip
-    return Sharing(query, Need(value, query.statistics, policy == "eager"), finish)
+    return Sharing(query, Need(value, statistics, policy == "eager"), finish)
+
+
+def tried_where(
+    where: exp.Expression | None, type_of: TypeOf
+) -> tuple[exp.Expression | None, tuple[Statistic, str] | None]:
+    """A WHERE that may fail on a row, as one that keeps such rows, and what counts them.
+
+    Conditions before the first that may fail stay as they are; that one and those after it, in the
+    order in which they are written, become one: it holds, or it fails.
+    """
+    parts = [] if where is None else list(conjuncts(where))
+    safe = [is_safe(canonical(part), type_of) for part in parts]
+    if all(safe):
+        return where, None
+    first = safe.index(False)
+    try:
+        rest = [
+            Tried(part) if is_fine else tried(part, type_of)
+            for part, is_fine in zip(parts[first:], safe[first:], strict=True)
+        ]
+    except NotTried:
+        return where, None  # the caller sees that it may raise
+    fails = exp.or_(
+        *(exp.and_(*(r.value for r in rest[:i]), r.fails) for i, r in enumerate(rest) if r.fails)
+    )
+    whole = Tried(
+        exp.and_(*(r.value for r in rest)), fails, tuple(k for r in rest for k in r.kinds)
+    )
+    kept = exp.or_(exp.paren(whole.value), exp.paren(fails))
+    counted = Tried(whole.value, canonical(fails), whole.kinds)
+    return exp.and_(*parts[:first], kept), failure(counted, exp.and_(*parts[first:]), None)
 
 
 def why_spark(query: SharedQuery, plan: RecomputePlan, is_closing: bool) -> str | None:

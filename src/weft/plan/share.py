@@ -5,7 +5,7 @@ Law: grouping the rows of a window that satisfy the predicate by the dimensions,
 statistics and finishing gives the answer of the plan over that window; and since every statistic
 merges, so does finishing the merge of any partials of those rows. Rows that do not satisfy the
 predicate may be folded too, under another signature: an expression that may raise an error on them
-is guarded by the predicate.
+is folded as one that does not, and rows where it would have are counted.
 
 Source: ARGUS §3.2 (Fig. 6: a function is parsed, its basic statistics and rules are retrieved and
 instantiated with its arguments), architecture §1.
@@ -83,6 +83,8 @@ class SharedQuery:
     is_repeatable: bool = True  # merging partials in another order gives the same answer
     definitions: tuple[PythonAggregate, ...] = ()  # whose functions the reading engine must have
     obstacle: str | None = None  # why there is no finish_duck
+    failures: tuple[tuple[str, str], ...] = ()  # columns that count failing rows, and what fails
+    where: exp.Expression | None = None  # as it was written: what it evaluates first
 
 
 def share(
@@ -112,6 +114,7 @@ def share(
         tuple(sorted(terms.statistics.values(), key=lambda s: s.key)),
         block.is_global, finish, spark, duck, finisher.is_row_local,
         terms.is_total, terms.is_repeatable, tuple(terms.definitions), finisher.obstacle,
+        tuple(sorted(terms.failures.items())), block.where,
     )  # fmt: skip
 
 

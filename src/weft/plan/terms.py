@@ -24,12 +24,14 @@ from weft.logical.aggregates.kinds import is_portable, refuse_unstored
 from weft.logical.canonical import canonical, text_of
 from weft.logical.statistics import Dimension, Statistic
 from weft.logical.total import is_total
+from weft.logical.tried import NotTried, Tried, tried
 from weft.plan.blocks import is_aggregate_call
 from weft.plan.recompute import PlannedSource
 from weft.plan.resolve import END, START, TIME, Block
 
 HELPERS = {TIME: "timestamp", START: "timestamp", END: "timestamp",
            "_weft_tick": "bigint", "_weft_ord": "bigint"}  # fmt: skip
+OF_ONE_ROW = ("first", "first_value", "any_value")  # Spark evaluates their argument once
 
 
 class Types:
@@ -71,9 +73,10 @@ def _as_time(node: exp.Expression) -> exp.Expression:
 class Terms:
     """Collects dimensions and statistics while the finish is built.
 
-    An expression that may raise an error is evaluated only on the rows that the query keeps: it
-    becomes CASE WHEN predicate THEN expression END. Rows of other queries have NULL there, under a
-    signature that this query does not read.
+    An expression that may raise an error is folded as one that does not, and the rows where it would
+    have are counted (logical/tried.py): they are among the query's own only if the predicate keeps
+    them. What cannot be split so is evaluated only on the rows that the query keeps, as CASE WHEN
+    predicate THEN expression END, and keeps it from sharing.
     """
 
     def __init__(self, block: Block, types: Types, aggregates: Aggregates) -> None:
@@ -85,6 +88,7 @@ class Terms:
         self._aggregates = aggregates
         self._lowered: dict[str, Lowered] = {}
         self.is_total = True  # no fold raises an error, whatever the row
+        self.failures: dict[str, str] = {}  # columns that count rows that fail, and what fails
         self.is_repeatable = True  # merging in another order gives the same
         self.definitions: dict[PythonAggregate, None] = {}
         self.covers_nothing = True  # NULL statistics finish to what SQL gives for no rows
@@ -100,8 +104,20 @@ class Terms:
             raise CannotShare("GROUP BY mixes a window's edges with columns")
         type_ = self.types.of(form)
         refuse_unstored(type_)
-        kept = text_of(self._guarded(form))
+        kept = text_of(self._tried(group))
         self.dimensions[text_of(form)] = Dimension(kept, type_, kept)
+
+    def _tried(self, node: exp.Expression, condition: str | None = None) -> exp.Expression:
+        """The expression as it is folded; where it would raise, under a condition, is counted."""
+        try:
+            found = tried(node, self.types.of_text)
+        except NotTried:
+            return self._guarded(canonical(node))
+        if found.fails is not None:
+            one, text = failure(found, node, condition)
+            self.statistics[one.key] = one
+            self.failures[one.column] = text
+        return found.value
 
     def _guarded(self, form: exp.Expression) -> exp.Expression:
         if is_total(form, self.types.of_text):
@@ -139,13 +155,17 @@ class Terms:
         if condition is not None:
             _refuse_edges(condition)
             text = text_of(self._guarded(canonical(condition)))
+        test = None if condition is None else Condition(text, text)
+        alone = sum(a.find(exp.Column) is not None for a in written.arguments) == 1
+        alone = alone and written.name not in OF_ONE_ROW
+        arguments = tuple(self._argument(a, test, alone) for a in written.arguments)
         return Call(
-            written.name, tuple(self._argument(a) for a in written.arguments), self.types.of_text,
-            written.is_distinct, written.ignores_nulls,
-            None if condition is None else Condition(text, text),
+            written.name, arguments, self.types.of_text, written.is_distinct, written.ignores_nulls,
+            test,
         )  # fmt: skip
 
-    def _argument(self, node: exp.Expression) -> Argument:
+    def _argument(self, node: exp.Expression, test: Condition | None, alone: bool) -> Argument:
+        """An argument; not alone, it may be evaluated on some rows only."""
         if isinstance(node, exp.Star):
             return Argument("*", "*", "bigint", node)
         if any(is_call(n) for n in node.walk()):
@@ -154,9 +174,21 @@ class Terms:
             raise CannotShare("ORDER BY inside an aggregate")
         _refuse_edges(node)
         form = canonical(node)
-        kept = self._guarded(form)
+        kept = self._tried(node, test and test.sql) if alone else self._guarded(form)
         text = text_of(kept)
         return Argument(text, text, self.types.of(form), kept)
+
+
+def failure(found: Tried, node: exp.Expression, condition: str | None) -> tuple[Statistic, str]:
+    """The statistic that counts the rows on which an expression fails, and what to say of them."""
+    test = text_of(found.fails)
+    test = test if condition is None else f"({condition}) AND ({test})"
+    one = Statistic(
+        f"count(*) filter({test})", "bigint", f"count(*) FILTER (WHERE {test})", "sum({})",
+        "CAST(sum({}) AS BIGINT)",
+    )  # fmt: skip
+    shown = text_of(node).replace("`", "")
+    return one, f"{shown}: {' or '.join(found.kinds)}"
 
 
 def _all_of(*conditions: exp.Expression | None) -> exp.Expression | None:

@@ -26,6 +26,7 @@ from weft.optimizer.nodes import AggregateClass, Finish, LiveNode, Route
 from weft.results import duck
 from weft.results.answers import DIFF, END, EVALUATION, NUMBER, START
 from weft.results.duck import Reading
+from weft.results.failing import newest_failing, refuse_failing
 from weft.results.functions import provide
 
 LEVEL, PANE, VERSION = "_weft_level", "_weft_pane", "_weft_version"
@@ -71,14 +72,20 @@ class SharedAnswer:
     def newest(self, upto: int | None, evaluation: int | None = None) -> Reading:
         """The newest window with an answer that ends by an instant; None: any window with rows."""
         for windows in self._backwards(upto):
-            reading = self.answers_of(windows, evaluation)
-            sql = f"SELECT max({END}), count(*) FROM ({reading.sql})"
-            end = duck.fetch_with(sql, reading.tables).column(0)[0].as_py()
-            if end is not None:
-                micros = round(end.timestamp() * 1_000_000)
+            micros = self._newest_of(windows, evaluation)
+            if micros is not None:
                 at = np.flatnonzero(windows.ends == micros)
                 return self.answers_of(Windows(windows.starts[at], windows.ends[at]), evaluation)
         return self.answers_of(no_windows(), evaluation)
+
+    def _newest_of(self, windows: Windows, evaluation: int | None) -> int | None:
+        """The end of the newest of some windows that has an answer, or fails."""
+        merged = self._merged(windows, evaluation)
+        sql = f"SELECT max({END}), count(*) FROM ({self.finished(merged.sql)})"
+        end = duck.fetch_with(sql, merged.tables).column(0)[0].as_py()
+        found = [] if end is None else [round(end.timestamp() * 1_000_000)]
+        failing = newest_failing(self.finish, merged)
+        return max([*found, *([] if failing is None else [failing])], default=None)
 
     def _backwards(self, upto: int | None) -> Iterator[Windows]:
         """Windows in growing chunks, newest first; a cheap look skips stretches without rows."""
@@ -135,10 +142,14 @@ class SharedAnswer:
         return (min(lows), max(highs)) if lows else (None, None)
 
     def answers_of(self, windows: Windows, evaluation: int | None) -> Reading:
-        """The finished answers of windows, with their edges."""
-        bound = "" if evaluation is None else f" AND {VERSION} <= {evaluation}"
-        merged = self.assembled(windows, bound)
+        """The finished answers of windows, with their edges; refused if one of them fails."""
+        merged = self._merged(windows, evaluation)
+        refuse_failing(self.record, self.finish, merged)
         return Reading(self.finished(merged.sql), merged.tables)
+
+    def _merged(self, windows: Windows, evaluation: int | None) -> Reading:
+        bound = "" if evaluation is None else f" AND {VERSION} <= {evaluation}"
+        return self.assembled(windows, bound)
 
     def assembled(self, windows: Windows, bound: str = "") -> Reading:
         """Merged statistics by window: its number, edges, dimensions, statistics."""
@@ -263,6 +274,7 @@ class SharedAnswer:
         windows = self.windows(start, int(times[-1]))
         at = np.searchsorted(times, windows.ends)  # first evaluation whose clock reaches the end
         merged = self.assembled(windows)
+        refuse_failing(self.record, self.finish, merged)
         table = window_table(windows).append_column("n", pa.array(numbers[at]))
         tables = {**merged.tables, "weft_numbers": table}
         logged = self.log(Reading(merged.sql, tables), "1::BIGINT")

@@ -15,6 +15,7 @@ from weft.logical.panes import Windows, cover, windows_between
 from weft.results import duck
 from weft.results.answers import DIFF, END, EVALUATION, START
 from weft.results.duck import Reading
+from weft.results.failing import refuse_failing, refuse_failing_total
 from weft.results.shared import LEVEL, PANE, VERSION, SharedAnswer, window_table
 
 AT, GROUPS = "_weft_at", "weft_groups"
@@ -31,7 +32,9 @@ def standing(answer: SharedAnswer, evaluation: int | None = None) -> Reading:
     grouped = (
         f" GROUP BY {keys}" if keys else ("" if answer.finish.is_global else " HAVING count(*) > 0")
     )
-    sql = f"SELECT {merged or 'count(*)'} FROM ({totals(answer, upto)}){grouped}"
+    rows = totals(answer, upto)
+    refuse_failing_total(answer.record, answer.finish, Reading(rows))
+    sql = f"SELECT {merged or 'count(*)'} FROM ({rows}){grouped}"
     return Reading(answer.finished(sql))
 
 
@@ -66,6 +69,7 @@ def standing_log(answer: SharedAnswer, after: int) -> Reading:
     keys = list(map(duck.name, answer.finish.dimensions))
     shown = ", ".join(["", *keys])
     rows = totals(answer)
+    refuse_failing_total(answer.record, answer.finish, Reading(rows))
     later = (
         f"SELECT DISTINCT {PANE} AS {AT}{shown} FROM ({rows}) WHERE {PANE} > {max(after, first)}"
     )
@@ -138,6 +142,8 @@ def versioned_log(answer: SharedAnswer, after: int) -> Reading:
     parts = _covered(answer, windows, tables)
     if not parts:
         return answer.log(Reading(answer.nothing()), "1::BIGINT")
+    if answer.finish.failures:
+        refuse_failing(answer.record, answer.finish, answer.assembled(windows))
     rows = " UNION ALL ".join(parts)
     new = _windows_at(answer, rows, f"r.{VERSION} <= g.n")
     old = _windows_at(answer, rows, f"r.{VERSION} < g.n AND g.n > {first}")

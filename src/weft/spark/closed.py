@@ -149,10 +149,23 @@ def nothing_merged(spark: SparkSession, state: SharedState) -> DataFrame:
     return stored.nothing(spark, (*columns, *stored.WINDOW_COLUMNS[:2]))
 
 
+def refusing(merged: DataFrame, state: SharedState) -> DataFrame:
+    """Merged rows that raise an error, whatever is asked of them, where they hold a row that fails."""
+    failures = state.finish.failures
+    if not failures:
+        return merged
+    fails = reduce(F.Column.__or__, [F.coalesce(F.col(c), F.lit(0)) > 0 for c, _ in failures])
+    texts = [F.when(F.col(column) > 0, F.lit(text)) for column, text in failures]
+    problem = F.raise_error(F.concat(F.lit(f"{state.record.name} fails on "), F.coalesce(*texts)))
+    return merged.select(
+        *[F.when(fails, problem).otherwise(F.col(c)).alias(c) for c in merged.columns]
+    )
+
+
 def finished(spark: SparkSession, merged: DataFrame, state: SharedState) -> DataFrame:
     """The finish over merged rows, ORDER BY … LIMIT for each window."""
     name = f"weft_merged_{next(_names)}"
-    merged.createOrReplaceTempView(name)
+    refusing(merged, state).createOrReplaceTempView(name)
     try:
         answer = spark.sql(state.finish.spark.replace("FROM weft_m0", f"FROM {name}"))
     finally:

@@ -40,9 +40,11 @@ HINTS = {
 
 
 def is_data_problem(error: BaseException) -> bool:
-    """Whether a running query failed because of the values it met (SQLSTATE class 22)."""
-    state = error.getSqlState() if isinstance(error, PySparkException) else None
-    return bool(state) and state.startswith("22")
+    """Whether a running query failed because of the values it met (SQLSTATE class 22), or says so."""
+    if not isinstance(error, PySparkException):
+        return False
+    is_told = error.getCondition() == "USER_RAISED_EXCEPTION"
+    return is_told or (error.getSqlState() or "").startswith("22")
 
 
 def data_problem_text(error: BaseException) -> str:
