@@ -20,6 +20,7 @@ from weft.catalog.records import QueryRecord, Segment
 from weft.logical.relations import Kind
 from weft.logical.windows import LastRows, Session, bounds, microseconds
 from weft.spark import rows as stored
+from weft.spark.constants import with_constants
 from weft.spark.contents import Due
 from weft.spark.evaluate import Evaluator
 from weft.spark.groups import Only, groups_touched
@@ -298,7 +299,7 @@ class _Evaluation:
             / str(record.id)
             / f"{number:010d}-{self._tick:019d}-{uuid.uuid4().hex[:8]}"
         )
-        changes = changes.withColumn(EVALUATION, F.lit(number).cast("bigint"))
+        changes = with_constants(changes, **{EVALUATION: number})
         if record.is_per_window:
             changes = changes.sortWithinPartitions(END, START)
         changes.write.option("compression", "zstd").parquet(folder.as_uri())

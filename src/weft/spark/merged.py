@@ -21,8 +21,9 @@ from pyspark.sql import functions as F
 from weft.logical.panes import Windows
 from weft.spark.assemble import CLASS, EVERYTHING, Wanted, assemble, with_edges
 from weft.spark.closed import due_windows, finished, nothing_merged, parts_of
-from weft.spark.contents import Due, ending
-from weft.spark.rows import START, instant
+from weft.spark.constants import with_constants
+from weft.spark.contents import Due
+from weft.spark.rows import END, START
 from weft.spark.world import SharedState, World
 
 
@@ -54,11 +55,16 @@ class Merged:
         """The merged rows of a query's due windows; None if there are no such windows."""
         if self._rows is None or not self._has_any(shared, due):
             return None
-        rows = self._rows.where(F.col(CLASS) == shared.found.id)
         horizon = max(shared.record.horizons.values(), default=None)
-        if horizon is not None:
-            rows = rows.where(F.col(START) >= instant(horizon))
-        return ending(rows, due)
+        bounds = {"_weft_after": due.after, "_weft_upto": due.upto, "_weft_since": horizon}
+        rows = with_constants(self._rows.where(F.col(CLASS) == shared.found.id), **bounds)
+        for edge, name, test in (
+            (END, "_weft_after", F.Column.__gt__),
+            (END, "_weft_upto", F.Column.__le__),
+            (START, "_weft_since", F.Column.__ge__),
+        ):
+            rows = rows.where(F.col(name).isNull() | test(F.unix_micros(edge), F.col(name)))
+        return rows.drop(*bounds)
 
     def _has_any(self, shared: SharedState, due: Due) -> bool:
         found = self._windows.get(shared.found.id)
