@@ -16,6 +16,7 @@ BENCHMARKS = {
     "windows": "thousands of window aggregates, against Spark's own streaming (minutes)",
     "weave": "which queries share a tree, and what it saves (minutes)",
     "argus": "the experiments of the ARGUS paper (minutes)",
+    "psoup": "the experiments of the PSoup paper (minutes)",
 }
 
 

@@ -42,6 +42,14 @@ the name corrected: all of it is renamed: [{'name': 'Chocolate', 'turnover': 60.
 10:06  (17.01,  4.20)  (12.55,  8.99)  of 81 points
 over three minutes: (11.01,  3.78)  (14.01,  3.99)  (17.01,  4.20)  (11.42,  9.99)
 """,
+    "watchlists": """\
+now: 11 trades of ACME above 102
+a minute later: 11
+at 10:00:30 it was: 6
+since then 11 came and 11 went
+keeps      window (complete): the rows of its window are written after every evaluation
+300 queries, each read from the rows that are there once
+""",
 }
 
 

@@ -49,10 +49,13 @@ SETUP = (
          FROM trades [RANGE 20 SECONDS SLIDE 20 SECONDS] GROUP BY sym""",
     """CREATE CONTINUOUS QUERY top AS SELECT sym, count(*) AS n FROM trades GROUP BY sym
          ORDER BY n DESC, sym LIMIT 1""",
+    """CREATE CONTINUOUS QUERY picked WITH (materialize = 'complete') AS
+         SELECT id, upper(sym) AS name FROM trades [RANGE 60 SECONDS] WHERE qty > 2""",
+    "CREATE CONTINUOUS QUERY some AS SELECT id FROM trades [ROWS 5] WHERE sym <> 'a' OR qty < 4",
 )
 SETUP_NAMES = (
     "trades", "quotes", "symbols", "limits", "closed", "live", "named", "odd", "capped", "companies",
-    "bids", "ready", "ever", "loud", "top",
+    "bids", "ready", "ever", "loud", "top", "picked", "some",
 )  # fmt: skip
 CYCLE = (
     "push", "insert_symbol", "push", "run", "register", "set_limit", "push_odd", "run",
@@ -291,7 +294,16 @@ def answers(want: Expected) -> dict[str, tuple[Counter, Counter | None]]:
     totals = Counter()
     for row in want.within(60):
         totals[row["sym"]] += row["qty"]
+    picked = [row for row in want.within(60) if row["qty"] > 2]
+    seen = [row for row in want.trades if now is not None and row["ts"] <= now]
+    arrival = {row["id"]: nth for nth, row in enumerate(want.trades)}
+    newest_rows = sorted(seen, key=lambda row: (row["ts"], arrival[row["id"]]))[-5:]
     found = {
+        "picked": (Counter((row["id"], row["sym"].upper()) for row in picked), None),
+        "some": (
+            Counter((r["id"],) for r in newest_rows if r["sym"] != "a" or r["qty"] < 4),
+            None,
+        ),
         "closed": (newest(closed), closed),
         "live": (newest(live), live),
         "bids": (newest(bids), bids),

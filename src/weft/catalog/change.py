@@ -24,6 +24,9 @@ from weft.logical.relations import StreamDefinition, TableDefinition
 class Change(View):
     """A transaction in progress: a view that can also write."""
 
+    def find(self, name: str) -> Record | None:
+        return self._find(name)  # what it is may change within the transaction
+
     def set_fact(self, key: str, value: str) -> None:
         self._c.execute(sa.delete(s.facts).where(s.facts.c.key == key))
         self._c.execute(sa.insert(s.facts).values(key=key, value=value))
@@ -37,7 +40,7 @@ class Change(View):
             **_next_id(self._c, s.streams),
         }
         self._c.execute(sa.insert(s.streams).values(values))
-        self.add_clock(values["id"], 1, None, tick)
+        self.add_clock(values["id"], 1, None, tick, -1)
         return values["id"]
 
     def set_stream(self, stream_id: int, **values: object) -> None:
@@ -57,35 +60,24 @@ class Change(View):
         self._c.execute(sa.update(s.tables).where(s.tables.c.id == table_id).values(values))
 
     def reserve_query_id(self) -> int:
-        """An id that no query has had, so that paths are never used twice."""
-        value = int(self.fact("next_query_id") or 1)
-        self.set_fact("next_query_id", str(value + 1))
-        return value
+        return self.reserve_query_ids(1)[0]
+
+    def reserve_query_ids(self, count: int) -> list[int]:
+        """Ids that no query has had, so that paths are never used twice."""
+        return list(self._next_ids("next_query_id", count))
+
+    def _next_ids(self, key: str, count: int) -> range:
+        value = int(self.fact(key) or 1)
+        self.set_fact(key, str(value + count))
+        return range(value, value + count)
 
     def add_query(self, record: QueryRecord) -> None:
-        self._c.execute(
-            sa.insert(s.queries).values(
-                id=record.id,
-                name=record.name,
-                folded=record.name.lower(),
-                statement=record.statement,
-                columns=dump_answer(record),
-                strategy=record.strategy,
-                reads=json.dumps(record.reads),
-                horizons=json.dumps(record.horizons),
-                created_tick=record.created_tick,
-                clock=record.clock,
-                evaluated_tick=record.evaluated_tick,
-                frontier=record.frontier,
-                evaluation=record.evaluation,
-                rows_out=record.rows_out,
-                last_ms=record.last_ms,
-                newest_end=record.newest_end,
-                error=record.error,
-                class_id=record.class_id,
-                shared=record.shared,
-            )
-        )
+        self.add_queries([record])
+
+    def add_queries(self, records: Iterable[QueryRecord]) -> None:
+        rows = [_query_row(record) for record in records]
+        if rows:
+            self._c.execute(sa.insert(s.queries), rows)
 
     def repoint(self, old: QueryRecord, new: QueryRecord) -> None:
         """Let the readers of a replaced query read its successor."""
@@ -157,16 +149,31 @@ class Change(View):
 
     # shared aggregation
 
-    def add_clock(self, stream_id: int, evaluation: int, clock: int | None, tick: int) -> None:
-        """Log an evaluation of a stream's shared queries."""
+    def add_clock(
+        self, stream_id: int, evaluation: int, clock: int | None, tick: int, seen: int
+    ) -> None:
+        """Log an evaluation of a stream's shared queries; `seen`: the largest tick of its rows."""
         row = {"stream_id": stream_id, "evaluation": evaluation, "clock": clock, "tick": tick}
-        self._c.execute(sa.insert(s.clocks).values(row))
+        self._c.execute(sa.insert(s.clocks).values(seen=seen, **row))
 
     def add_class(self, stream_id: int, key: str, definition: str, eager_from: int | None) -> int:
         values = {"stream_id": stream_id, "key": key, "definition": definition}
         values |= {"eager_from": eager_from, **_next_id(self._c, s.classes)}
         self._c.execute(sa.insert(s.classes).values(values))
         return values["id"]
+
+    def add_classes(self, stream_id: int, definitions: dict[str, str]) -> dict[str, int]:
+        """Add classes of selections, by key; → their ids."""
+        ids = dict(
+            zip(definitions, self._next_ids("next_classes_id", len(definitions)), strict=True)
+        )
+        rows = [
+            {"id": ids[key], "stream_id": stream_id, "key": key, "definition": text}
+            for key, text in definitions.items()
+        ]
+        if rows:
+            self._c.execute(sa.insert(s.classes), rows)
+        return ids
 
     def set_class(self, class_id: int, **values: object) -> None:
         self._c.execute(sa.update(s.classes).where(s.classes.c.id == class_id).values(values))
@@ -243,6 +250,30 @@ class Change(View):
 
     def take_file_back(self, row_id: int) -> None:
         self._c.execute(sa.delete(s.set_aside).where(s.set_aside.c.id == row_id))
+
+
+def _query_row(record: QueryRecord) -> dict:
+    return {
+        "id": record.id,
+        "name": record.name,
+        "folded": record.name.lower(),
+        "statement": record.statement,
+        "columns": dump_answer(record),
+        "strategy": record.strategy,
+        "reads": json.dumps(record.reads),
+        "horizons": json.dumps(record.horizons),
+        "created_tick": record.created_tick,
+        "clock": record.clock,
+        "evaluated_tick": record.evaluated_tick,
+        "frontier": record.frontier,
+        "evaluation": record.evaluation,
+        "rows_out": record.rows_out,
+        "last_ms": record.last_ms,
+        "newest_end": record.newest_end,
+        "error": record.error,
+        "class_id": record.class_id,
+        "shared": record.shared,
+    }
 
 
 def _next_id(connection: sa.Connection, table: sa.Table) -> dict[str, int]:

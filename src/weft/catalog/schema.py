@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-VERSION = "0002"  # the newest migration, see migrations/versions
+VERSION = "0003"  # the newest migration, see migrations/versions
 
 metadata = sa.MetaData()
 
@@ -152,6 +152,8 @@ clocks = sa.Table(
     sa.Column("evaluation", sa.BigInteger, primary_key=True),
     sa.Column("clock", sa.BigInteger),
     sa.Column("tick", sa.BigInteger, nullable=False),
+    # the largest tick of a row that had come by then
+    sa.Column("seen", sa.BigInteger, nullable=False, server_default="-1"),
 )
 
 classes = sa.Table(
@@ -161,7 +163,9 @@ classes = sa.Table(
     sa.Column("stream_id", sa.BigInteger, nullable=False),
     sa.Column("key", sa.String(64), nullable=False, unique=True),  # digest of what is shared
     sa.Column("definition", sa.Text, nullable=False),
-    sa.Column("eager_from", sa.BigInteger),  # windows that end later are kept ready; NULL: lazy
+    # windows that end later are kept ready; of selections: rows from here on are in a list
+    sa.Column("eager_from", sa.BigInteger),
+    sa.Column("density", sa.Float),  # selections: the share of rows that satisfy the predicate
 )
 
 routes = sa.Table(

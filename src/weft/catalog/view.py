@@ -32,6 +32,7 @@ class View:
 
     def __init__(self, connection: sa.Connection) -> None:
         self._c = connection
+        self._found: dict[str, Record | None] = {}
 
     def fact(self, key: str) -> str | None:
         return self._c.execute(sa.select(s.facts.c.value).where(s.facts.c.key == key)).scalar()
@@ -77,6 +78,16 @@ class View:
         return replace(record, clock=clocks.get(int(record.reads[0].split(":")[1])))
 
     def find(self, name: str) -> Record | None:
+        """What has this name. The state does not change, so it is looked for once."""
+        if name not in self._found:
+            self._found[name] = self._find(name)
+        return self._found[name]
+
+    def remember(self, found: dict[str, Record | None]) -> None:
+        """Use what an earlier look found, and add to it; for whoever knows that nothing changed."""
+        self._found = found
+
+    def _find(self, name: str) -> Record | None:
         for table, load in ((s.streams, _stream), (s.tables, _table), (s.queries, _query)):
             found = self._c.execute(sa.select(table).where(table.c.folded == name.lower())).first()
             if found and table is s.queries and found.class_id is not None:

@@ -255,7 +255,9 @@ class Query:
             try:
                 with self._engine.catalog.read() as view:
                     record = self._find(view)
-                    self._engine.reads.note(None if record.is_stored else record.class_id)
+                    self._engine.reads.note(
+                        None if record.is_stored else record.class_id, record.id
+                    )
                     return read(view, record)
             except StorageError as error:
                 if error.code != "WEFT_FILE_MISSING" or attempt == 2:

@@ -14,6 +14,13 @@ from weft.delivery.explain_drawn import (
     would_lines,
     would_mermaid,
 )
+from weft.delivery.explain_selected import WHY as SELECTED_WHY
+from weft.delivery.explain_selected import (
+    SelectedExplained,
+    explain_selected,
+    selected_lines,
+    would_select,
+)
 from weft.delivery.explain_shared import SharedExplained, explain_shared, stream_of
 from weft.delivery.explain_would import WouldShare, explain_would
 from weft.engine import Engine
@@ -22,8 +29,10 @@ from weft.logical.aggregates import CannotShare
 from weft.logical.relations import Emit, Kind
 from weft.plan.patterns import Pattern, pattern_of
 from weft.plan.recompute import PlannedSource, RecomputePlan, Shape
+from weft.plan.select import is_selection as selects_rows
 from weft.plan.touched import Touched, touched_groups
 from weft.results.at import is_portable
+from weft.results.reading import is_selection
 from weft.sql.statements import Select
 
 
@@ -58,6 +67,7 @@ class Explanation:
     not_shared: str | None = None  # why its aggregation is not shared
     shared: SharedExplained | None = None
     would: WouldShare | None = None  # a select that is not registered: what would be shared
+    selected: SelectedExplained | None = None  # it selects rows: what is kept of it
 
 
 SHARED_WHY = (
@@ -71,6 +81,14 @@ def explain_query(engine: Engine, view: View, record: QueryRecord) -> Explanatio
     found = _explain(view, record.name, plan, emits, record)
     if record.class_id is None:
         return replace(found, not_shared=record.strategy.partition("not shared: ")[2] or None)
+    if is_selection(record):
+        selected = explain_selected(view, record)
+        return replace(
+            found, strategy=f"selected, {selected.kept}", why=SELECTED_WHY, selected=selected,
+            keeps="the rows in its window", evaluations=stream_of(view, record).evaluation,
+            rows_out=None, last_ms=None, sql=selected.finish,
+            at_any_instant="results(at=...) at any instant, without Spark",
+        )  # fmt: skip
     shared = explain_shared(view, record)
     found = replace(
         found, strategy=f"shared, {shared.answers}", why=SHARED_WHY, shared=shared,
@@ -89,11 +107,32 @@ def explain_select(engine: Engine, view: View, select: Select, emit: Emit | None
     try:
         would = explain_would(engine, view, plan, select.text, emit is Emit.CHANGES)
     except CannotShare as reason:
-        return replace(found, not_shared=str(reason))
+        return _explain_selection(engine, view, plan, select, found, reason)
+    if would.on_spark and selects_rows(plan):  # DISTINCT: read from the rows, if that can be
+        selected = _explain_selection(engine, view, plan, select, found, CannotShare("it is"))
+        if selected.selected is not None:
+            return selected
     strategy = FINISHED_ON_SPARK if would.on_spark else "shared"
     return replace(
         found, strategy=strategy, why=SHARED_WHY, would=would, keeps="partials of its nodes",
         sql=would.finish,
+    )  # fmt: skip
+
+
+def _explain_selection(
+    engine: Engine, view: View, plan: RecomputePlan, select: Select, found: Explanation,
+    reason: CannotShare,
+) -> Explanation:  # fmt: skip
+    if not selects_rows(plan):
+        return replace(found, not_shared=str(reason))
+    try:
+        selected = would_select(engine, view, plan, select.text)
+    except CannotShare as obstacle:
+        return replace(found, not_shared=str(obstacle))
+    return replace(
+        found, strategy="selected", why=SELECTED_WHY, selected=selected, sql=selected.finish,
+        keeps="the rows in its window",
+        at_any_instant="results(at=...) at any instant, without Spark",
     )  # fmt: skip
 
 
@@ -231,6 +270,8 @@ def _so_far(found: Explanation) -> str:
 
 
 def _runs(found: Explanation) -> list[str]:
+    if found.selected is not None:
+        return selected_lines(found.selected)
     if found.shared is not None:
         return shared_lines(found.shared)
     return would_lines(found.would) if found.would else [f"runs       {found.sql}"]

@@ -84,6 +84,10 @@ class Executor:
         self._engine.drop(statement.kind, statement.name, statement.if_exists, **place)
 
     @execute.register
+    def _(self, statement: st.AlterQuery) -> None:
+        self._engine.alter_query(statement)
+
+    @execute.register
     def _(self, statement: st.Insert) -> None:
         with self._engine.catalog.read() as view:
             record = view.find(statement.table)

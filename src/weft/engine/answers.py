@@ -14,6 +14,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from weft.catalog.change import Change
+from weft.engine import selecting
 from weft.logical.windows import Hopping, microseconds
 from weft.optimizer.network import load_network, policies_of
 from weft.optimizer.nodes import LiveClass
@@ -29,10 +30,13 @@ class Reads:
         self._counts: Counter[int] = Counter()
         self._awaited: set[int] = set()  # classes that a subscriber looked at
         self._clocks: dict[int, int] = {}
+        self._queries: Counter[int] = Counter()  # reads by query
+        self._evaluations: dict[int, int] = {}  # of each stream, at the last look
 
-    def note(self, class_id: int | None) -> None:
+    def note(self, class_id: int | None, query_id: int) -> None:
         if class_id is not None:
             self._counts[class_id] += 1
+            self._queries[query_id] += 1
 
     def note_wait(self, class_id: int | None) -> None:
         if class_id is not None:
@@ -42,8 +46,16 @@ class Reads:
         """Let classes without a say of their own follow what was read."""
         counts, self._counts = self._counts, Counter()
         awaited, self._awaited = self._awaited, set()
+        queries, self._queries = self._queries, Counter()
+        with engine.catalog.read() as view:
+            shares = {s.id: selecting.measured(engine, view, s) for s in view.streams()}
         with engine.catalog.write() as change:
             for stream in change.streams():
+                before = self._evaluations.get(stream.id, 0)
+                self._evaluations[stream.id] = stream.evaluation
+                if stream.evaluation > before:
+                    passed = stream.evaluation - before
+                    selecting.choose(change, stream, shares[stream.id], passed, queries)
                 since = self._clocks.get(stream.id)
                 if stream.clock is not None:
                     self._clocks[stream.id] = stream.clock

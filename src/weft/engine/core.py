@@ -18,7 +18,7 @@ from weft.catalog.records import QueryRecord, StreamRecord, TableRecord, to_micr
 from weft.catalog.rules import unknown
 from weft.catalog.store import Catalog
 from weft.catalog.view import View
-from weft.engine import aggregates, data, registry
+from weft.engine import aggregates, data, registry, selecting
 from weft.engine.answers import Reads
 from weft.engine.plans import Plans
 from weft.errors import SqlError
@@ -27,7 +27,7 @@ from weft.logical.windows import microseconds
 from weft.plan.recompute import RecomputePlan, plan_recompute
 from weft.settings import load_settings
 from weft.sql.intervals import interval_from_text
-from weft.sql.statements import CreateAggregate, CreateQuery, Select
+from weft.sql.statements import AlterQuery, CreateAggregate, CreateQuery, Select
 from weft.storage.inbox import Inbox
 from weft.storage.sweep import sweep_orphans
 
@@ -201,6 +201,9 @@ class Engine:
 
     def create_queries(self, statements: list[CreateQuery]) -> None:
         registry.create_queries(self, statements)
+
+    def alter_query(self, statement: AlterQuery) -> None:
+        selecting.alter_query(self, statement)
 
     def create_aggregate(self, statement: CreateAggregate) -> None:
         aggregates.create_aggregate(self, statement)

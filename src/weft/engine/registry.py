@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,13 +24,16 @@ from weft.catalog.rules import (
 )
 from weft.catalog.view import View
 from weft.engine.aggregates import user_defined
+from weft.engine.alike import Alike
+from weft.engine.selecting import not_a_selection
 from weft.errors import SqlError
 from weft.logical.aggregates import CannotShare
 from weft.logical.query import BoundQuery
-from weft.logical.relations import Emit, Kind, StreamDefinition, TableDefinition
+from weft.logical.relations import Emit, Kind, Relation, StreamDefinition, TableDefinition
 from weft.optimizer.network import release_unused
 from weft.plan.drafting import Sharing, draft
 from weft.plan.recompute import RecomputePlan, plan_recompute
+from weft.plan.select import Selecting, is_selection, select
 from weft.results.pull import Standing
 from weft.sql.bind import bind
 from weft.sql.options import check_query_options, check_stream_options
@@ -38,6 +42,8 @@ from weft.storage.crash import crash_point
 
 if TYPE_CHECKING:
     from weft.engine.core import Engine
+    from weft.spark.selecting import SelectDraft
+    from weft.spark.sharing import Draft
     from weft.spark.world import World
 
 
@@ -93,7 +99,10 @@ def create_queries(engine: Engine, statements: Sequence[CreateQuery]) -> None:
         for statement in statements:
             if waiting.is_named_by(statement):
                 waiting.flush()
-            with engine.catalog.read() as view:
+            if (planned := waiting.alike(statement)) is not None:
+                waiting.takes(planned)
+                continue
+            with waiting.view() as view:
                 old = view.find(statement.name)
                 if isinstance(old, QueryRecord) and statement.if_not_exists:
                     continue
@@ -113,15 +122,24 @@ class Planned:
 
     statement: CreateQuery
     bound: BoundQuery
-    plan: RecomputePlan
+    plan: RecomputePlan | None  # None: it is planned when somebody asks
     record: QueryRecord  # without an id
     old: QueryRecord | None
-    sharing: Sharing | None
+    sharing: Sharing | None = None
+    selecting: Selecting | None = None  # it shares the rows themselves
+
+    @property
+    def stream_id(self) -> int | None:
+        """The stream whose network it enters; None: it is evaluated by itself."""
+        if self.selecting is not None:
+            return self.selecting.value.stream_id
+        return None if self.sharing is None else self.sharing.need.value.stream_id
 
 
 def _planned(
-    engine: Engine, view: View, world: World, statement: CreateQuery, old: QueryRecord | None
-) -> Planned:
+    engine: Engine, view: View, world: World, statement: CreateQuery, old: QueryRecord | None,
+    alike: Alike,
+) -> Planned:  # fmt: skip
     from weft.spark.register import horizons_of, make_record
     from weft.spark.world import load_shared
 
@@ -130,22 +148,71 @@ def _planned(
     reads = _reads(engine, view, bound, statement)
     refuse_cycle(view, reads, old)
     drafted = plan_recompute(bound)
+    if "materialize" in statement.options and not is_selection(drafted):
+        raise not_a_selection(statement.name, "materialize")
     plan = engine.plans.written_out(view, drafted)
     load_shared(view, world, plan)
     analyses = engine.analyses
     answer = analyses.schema(world, plan, statement.text)
     horizons = horizons_of(plan, world)
     record = make_record(0, statement.name, statement.text, bound, plan, answer, reads, horizons, 0)
+    shared: dict[str, Sharing | Selecting] = {}
     try:
-        sharing = _share(engine, view, statement, drafted, answer.names, horizons)
-        strategy = FINISHED_ON_SPARK if sharing.finish.on_spark else "shared"
-        record = replace(record, strategy=strategy)
+        shared = _shared(engine, view, statement, drafted, answer.names, horizons)
+        sharing = shared.get("sharing")
+        is_stored = sharing is not None and sharing.finish.on_spark
+        record = replace(record, strategy=FINISHED_ON_SPARK if is_stored else "shared")
     except CannotShare as reason:
-        sharing = None
         record = replace(record, strategy=f"{record.strategy}; not shared: {reason}")
     if old is not None:
         _check_readers(engine, old, record)
-    return Planned(statement, bound, plan, record, old, sharing)
+    planned = Planned(statement, bound, plan, record, old, **shared)
+    if planned.selecting is not None and not _may_read_queries(view, statement):
+        alike.learn(planned, drafted, analyses.type_of(_stream_of(drafted)))
+    return planned
+
+
+def _shared(
+    engine: Engine,
+    view: View,
+    statement: CreateQuery,
+    plan: RecomputePlan,
+    names: list[str],
+    horizons: dict[str, int],
+) -> dict[str, Sharing | Selecting]:
+    """What a query shares: an aggregation, or the rows that it selects."""
+    sharing = None
+    is_distinct = plan.tree.args.get("distinct") and "materialize" not in statement.options
+    if not is_selection(plan) or is_distinct:  # DISTINCT may be shared as an aggregate, too
+        try:
+            sharing = _share(engine, view, statement, plan, names, horizons)
+        except CannotShare:
+            if not is_selection(plan):
+                raise
+        if sharing is not None and not (is_selection(plan) and sharing.finish.on_spark):
+            return {"sharing": sharing}
+    try:
+        return {"selecting": _select(engine, view, statement, plan, names)}
+    except CannotShare:
+        if sharing is None:
+            raise
+    return {"sharing": sharing}
+
+
+def _select(
+    engine: Engine, view: View, statement: CreateQuery, plan: RecomputePlan, names: list[str]
+) -> Selecting:
+    relation = _stream_of(plan)
+    policy = statement.options.get("materialize", "auto").lower()
+    stream, types = view.find(relation.name), engine.analyses.type_of(relation)
+    return select(plan, stream.id, types, tuple(names), policy)
+
+
+def _stream_of(plan: RecomputePlan) -> Relation:
+    sources = [p.source.relation for p in plan.sources]
+    if len(sources) != 1 or sources[0].kind is not Kind.STREAM:
+        raise CannotShare("it does not read one stream alone")
+    return sources[0]
 
 
 def _share(
@@ -156,12 +223,10 @@ def _share(
     names: list[str],
     horizons: dict[str, int],
 ) -> Sharing:
-    sources = [p.source.relation for p in plan.sources]
-    if len(sources) != 1 or sources[0].kind is not Kind.STREAM:
-        raise CannotShare("it does not read one stream alone")
-    stream = view.find(sources[0].name)
+    relation = _stream_of(plan)
+    stream = view.find(relation.name)
     return draft(
-        plan, stream.id, engine.analyses.type_of(sources[0]), engine.plans.aggregates(view),
+        plan, stream.id, engine.analyses.type_of(relation), engine.plans.aggregates(view),
         tuple(names), statement.emit is Emit.CHANGES, max(horizons.values(), default=None),
         statement.options.get("answers", "auto").lower(),
     )  # fmt: skip
@@ -175,6 +240,22 @@ class Waiting:
         self._found: list[Planned] = []
         self._names: set[str] = set()
         self._world: World | None = None  # what analyses look at, until something is registered
+        self._known: dict = {}  # what was found by name, until then
+        self._taken: set[str] | None = None  # names that are registered
+        self._alike = Alike()
+
+    def alike(self, statement: CreateQuery) -> Planned | None:
+        """The plan of a new query whose shape is known; no look at the catalog is needed for it."""
+        if self._taken is None or statement.name.lower() in self._taken:
+            return None
+        return self._alike.planned(statement)
+
+    @contextmanager
+    def view(self) -> Iterator[View]:
+        """A look at the catalog; this process alone writes, so what was found before still stands."""
+        with self._engine.catalog.read() as view:
+            view.remember(self._known)
+            yield view
 
     def is_named_by(self, statement: CreateQuery) -> bool:
         """Whether a statement reads or repeats a query that still waits."""
@@ -185,46 +266,53 @@ class Waiting:
         if self._world is None:
             self._world = self._engine.world(view)
         try:
-            return _planned(self._engine, view, self._world, statement, old)
+            if self._taken is None:
+                self._taken = {name.lower() for name in view.names()}
+            return _planned(self._engine, view, self._world, statement, old, self._alike)
         except Exception:
             self.flush()
             raise
 
     def takes(self, planned: Planned) -> bool:
         """Keep a query for later, if it can wait: later ones must not read it meanwhile."""
-        if planned.sharing is None:
+        if planned.stream_id is None:
             return False
-        if self._found and self._stream(planned) != self._stream(self._found[0]):
+        if self._found and planned.stream_id != self._found[0].stream_id:
             self.flush()
         self._found.append(planned)
         self._names.update(re.findall(r"\w+", planned.statement.name.lower()))
         return True
 
-    @staticmethod
-    def _stream(planned: Planned) -> int:
-        return planned.sharing.need.value.stream_id
-
     def flush(self) -> None:
         found, self._found = self._found, []
         self._names.clear()
-        self._world = None
+        self._world, self._known, self._taken = None, {}, None
+        self._alike.clear()
         if found:
             _register_shared(self._engine, found, self._engine.become_writer().next())
 
 
+def _drafts(found: list[Planned], records: list[QueryRecord]) -> list[Draft | SelectDraft]:
+    from weft.spark.selecting import SelectDraft
+    from weft.spark.sharing import Draft
+
+    return [
+        SelectDraft(record, p.selecting.value, p.selecting.selection)
+        if p.selecting is not None
+        else Draft(record, p.sharing.need, p.sharing.finish, p.plan)
+        for record, p in zip(records, found, strict=True)
+    ]
+
+
 def _register_shared(engine: Engine, found: list[Planned], tick: int) -> None:
     from weft.spark.problems import is_data_problem, run_problem
-    from weft.spark.sharing import Draft
 
     batches = engine.batches
     with engine.catalog.write() as change:
-        ids = [change.reserve_query_id() for _ in found]
+        ids = change.reserve_query_ids(len(found))
     records = [replace(p.record, id=i, created_tick=tick) for p, i in zip(found, ids, strict=True)]
     crash_point("register.start")
-    drafts = [
-        Draft(record, p.sharing.need, p.sharing.finish, p.plan)
-        for record, p in zip(records, found, strict=True)
-    ]
+    drafts = _drafts(found, records)
 
     def replace_old(change: Change) -> None:
         for planned, record in zip(found, records, strict=True):
@@ -250,7 +338,8 @@ def _register_shared(engine: Engine, found: list[Planned], tick: int) -> None:
 
 
 def _registered(engine: Engine, planned: Planned, record: QueryRecord) -> None:
-    engine.plans.add(record, planned.bound, planned.plan)
+    if planned.plan is not None:
+        engine.plans.add(record, planned.bound, planned.plan)
     if planned.old is not None:
         engine.plans.forget(planned.old)
         _refresh_readers(engine, record)
@@ -272,14 +361,23 @@ def _reads(
     engine: Engine, view: View, bound: BoundQuery, statement: CreateQuery
 ) -> tuple[str, ...]:
     """The owners that a statement names itself, before views are inlined, and what those read."""
+    if not _may_read_queries(view, statement):
+        return tuple(dict.fromkeys(owner_of(view, s.relation.name) for s in bound.sources))
     functions = user_defined(engine.plans.aggregates(view))
     direct = bind(statement.select, Standing(view), statement.emit, functions=functions)
     names = [s.relation.name for s in (*direct.sources, *bound.sources)]
     return tuple(dict.fromkeys(owner_of(view, name) for name in names))
 
 
+def _may_read_queries(view: View, statement: CreateQuery) -> bool:
+    """Whether a statement may name a registered query; most name none, which is seen at a glance."""
+    words = re.findall(r"\b[^\W\d]\w*", statement.text.lower())
+    names = (view.find(word) for word in dict.fromkeys(words))
+    return "`" in statement.text or any(isinstance(found, QueryRecord) for found in names)
+
+
 def _register(engine: Engine, planned: Planned, tick: int) -> None:
-    if planned.sharing is not None:
+    if planned.stream_id is not None:
         return _register_shared(engine, [planned], tick)
     from weft.spark.problems import run_problem
 

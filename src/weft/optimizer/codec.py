@@ -15,17 +15,27 @@ from typing import Any
 from weft.logical.aggregates import Parameter, PythonAggregate
 from weft.logical.panes import Panes
 from weft.logical.statistics import Dimension, Statistic
-from weft.logical.windows import Cumulating, Hopping
+from weft.logical.windows import (
+    Cumulating,
+    Hopping,
+    Landmark,
+    LastRows,
+    Sliding,
+    Snapshot,
+    WholeStream,
+)
 from weft.optimizer.factors import Comparison, Predicate
 from weft.optimizer.intervals import Interval
 from weft.optimizer.nodes import AggregateClass, Finish, Node
 from weft.optimizer.predicates import Bit, Condition, Ranking
+from weft.optimizer.selections import Derived, Output, SelectClass, Selection
 
 _KINDS = {
     kind.__name__: kind
     for kind in (
         Panes, Dimension, Statistic, Hopping, Cumulating, AggregateClass, Node, Finish,
         Comparison, Predicate, Interval, Bit, Condition, Ranking, Parameter, PythonAggregate,
+        Sliding, LastRows, Landmark, Snapshot, WholeStream, Derived, SelectClass, Output, Selection,
     )
 }  # fmt: skip
 _SCALARS = {

@@ -15,6 +15,7 @@ from weft.logical.statistics import Dimension, Statistic
 from weft.optimizer.codec import dump, load
 from weft.optimizer.nodes import AggregateClass, Finish, LiveClass, LiveNode, Route
 from weft.optimizer.predicates import Ranking
+from weft.optimizer.selections import SelectClass
 
 
 @dataclass(slots=True)
@@ -43,9 +44,12 @@ def load_network(view: View, stream_id: int) -> Network:
     for row in view.shared_texts(stream_id):
         statistics.setdefault(row.class_id, set()).update(load(row.shared).statistics)
     for row in view.classes(stream_id):
+        value = load(row.definition)
+        if isinstance(value, SelectClass):
+            continue
         network.classes[row.key] = LiveClass(
             row.id,
-            load(row.definition),
+            value,
             tuple(routes.get(row.id, ())),
             row.eager_from,
             frozenset(statistics.get(row.id, ())),
@@ -107,7 +111,7 @@ def release_unused(change: Change, stream_id: int) -> None:
     """Free what no query uses any more: classes without queries, nodes without routes."""
     network = load_network(change, stream_id)
     policies = policies_of(change, stream_id)
-    idle = [c.id for c in network.classes.values() if c.id not in policies]
+    idle = [row.id for row in change.classes(stream_id) if row.id not in policies]
     if idle:
         change.remove_classes(idle)
     for found in network.eager():

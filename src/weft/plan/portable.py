@@ -141,7 +141,8 @@ def _like(r: Renderer, node: exp.Like) -> str:
         raise NotPortable
     if "\\" in pattern.this:
         raise NotPortable
-    return f"({r.render(node.this)} LIKE {r.render(pattern)})"
+    like = "NOT LIKE" if node.args.get("negate") else "LIKE"  # sqlglot has one node for both
+    return f"({r.render(node.this)} {like} {r.render(pattern)})"
 
 
 def _arithmetic(r: Renderer, node: exp.Binary) -> str:

@@ -15,13 +15,21 @@ from weft.results.duck import Reading
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from weft.results.selected import SelectedAnswer
     from weft.results.shared import SharedAnswer
+
+
+def is_selection(record: QueryRecord) -> bool:
+    """Whether a query selects rows, which are read as they are."""
+    return record.shared is not None and record.shared.startswith('{"is":"Selection"')
 
 
 def current(view: View, record: QueryRecord, root: Path) -> Reading:
     """The answer now."""
     if record.is_stored:
         return _stored(answers.current(record, _segments(view, record), root))
+    if is_selection(record):
+        return _shown(record, _selected(view, record, root).now())
     found = _shared(view, record, root)
     if not record.is_per_window:
         from weft.results.shared_log import standing
@@ -40,6 +48,8 @@ def at_instant(view: View, record: QueryRecord, root: Path, micros: int) -> Read
         number = view.evaluation_at(record.id, micros)
         sql = answers.at_instant(record, _segments(view, record), root, micros, number)
         return _stored(sql)
+    if is_selection(record):
+        return _shown(record, _selected(view, record, root).at(micros))
     found = _shared(view, record, root)
     number = view.evaluation_of(found.stream.id, micros)
     if record.is_per_window and not found.shared.is_versioned:
@@ -79,6 +89,11 @@ def change_log(view: View, record: QueryRecord, root: Path, after: int = 0) -> R
     if record.is_stored:
         segments = view.segments(record.owner, "changes")
         return _stored(answers.change_log(record, segments, root, after))
+    if is_selection(record):
+        from weft.results import selected_log
+
+        log = selected_log.change_log(_selected(view, record, root), after)
+        return Reading(answers.signed(record, f"({log.sql})"), log.tables)
     from weft.results.shared_log import standing_log, versioned_log
 
     found = _shared(view, record, root)
@@ -102,7 +117,10 @@ def is_evaluated_at(view: View, record: QueryRecord, micros: int) -> bool:
     if record.is_stored:
         number = view.evaluation_at(record.id, micros)
         return view.clock_at(record.id, number) == micros
-    return micros in clocks(view, record).values()
+    if is_selection(record):
+        return True  # it reads the rows, at whatever instant
+    numbers = [number for number, clock in clocks(view, record).items() if clock == micros]
+    return any(number >= record.evaluation for number in numbers)  # since it was registered
 
 
 def _changes_sql(view: View, record: QueryRecord, root: Path) -> Reading:
@@ -143,6 +161,12 @@ def _shared(view: View, record: QueryRecord, root: Path) -> SharedAnswer:
     from weft.results.shared import SharedAnswer
 
     return SharedAnswer(view, record, root)
+
+
+def _selected(view: View, record: QueryRecord, root: Path) -> SelectedAnswer:
+    from weft.results.selected import SelectedAnswer
+
+    return SelectedAnswer(view, record, root)
 
 
 def _stored(sql: str) -> Reading:

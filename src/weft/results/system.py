@@ -25,8 +25,10 @@ from weft.optimizer.described import (
     readable,
     window_text,
 )
+from weft.optimizer.selections import SelectClass
 from weft.results import answers, duck
 from weft.results.duck import Reading
+from weft.results.reading import is_selection
 
 PREFIX = "weft."
 TABLE = "weft_system"
@@ -107,8 +109,15 @@ def _classes(view: View, _: Aggregates) -> Rows:
     names, sharers, found = _streams(view), _sharers(view), []
     for row in view.rows("classes"):
         value = load(row.definition)
+        if isinstance(value, SelectClass):
+            predicate, since = readable(value.predicate.text), _since(row)
+            found.append((
+                row.id, names[row.stream_id], "any", predicate, "", _kept(row), since,
+                sharers.get(row.id, 0),
+            ))  # fmt: skip
+            continue
         dimensions = ", ".join(d.key for d in value.dimensions)
-        since = None if row.eager_from in (None, BEGINNING) else to_instant(row.eager_from)
+        since = _since(row)
         found.append((
             row.id, names[row.stream_id], window_text(value), readable(value.predicate.text),
             dimensions, _answers(row), since, sharers.get(row.id, 0),
@@ -121,6 +130,14 @@ def _sharers(view: View) -> dict[int, int]:
     for query in view.sharing():
         counts[query.class_id] = counts.get(query.class_id, 0) + 1
     return counts
+
+
+def _since(row):
+    return None if row.eager_from in (None, BEGINNING) else to_instant(row.eager_from)
+
+
+def _kept(row) -> str:
+    return "rows" if row.eager_from is None else "list"
 
 
 def _answers(row) -> str:
@@ -150,9 +167,14 @@ def query_rows(view: View) -> Rows:
     its rows or its time."""
     streams = {s.owner: s for s in view.streams()}
     answers = {row.id: f"shared, {_answers(row)}" for row in view.rows("classes")}
+    kept = {
+        row.id: "once per row" if row.eager_from is None else "list" for row in view.rows("classes")
+    }
     found = []
     for q in view.queries():
         strategy = q.strategy if q.is_stored else answers[q.class_id]
+        if is_selection(q):
+            strategy = f"selected, {'window' if load(q.shared).ready_from else kept[q.class_id]}"
         evaluations = q.evaluation if q.is_stored else streams[q.reads[0]].evaluation
         counts = (q.rows_out, q.last_ms) if q.is_stored else (None, None)
         found.append((

@@ -29,13 +29,23 @@ from weft.catalog.change import Change
 from weft.catalog.records import QueryRecord, Segment, StreamRecord, to_instant
 from weft.catalog.store import Catalog
 from weft.optimizer.network import Network, load_network
+from weft.optimizer.selections import Selections, load_selections
 from weft.plan.recompute import RecomputePlan, follows_table
 from weft.spark.answers import Outcome, evaluate
 from weft.spark.folding import Folding, next_clock, see
+from weft.spark.keep import keep_batch
 from weft.spark.levels import affected, evaluate_level, evaluate_levels
+from weft.spark.selecting import SelectDraft, SelectRegistration
 from weft.spark.shared import Advance
 from weft.spark.sharing import Draft, Registration
-from weft.spark.world import QueryState, World, attach_shared, load_shared, load_world
+from weft.spark.world import (
+    QueryState,
+    StreamState,
+    World,
+    attach_shared,
+    load_shared,
+    load_world,
+)
 from weft.storage.crash import crash_point
 
 
@@ -71,6 +81,7 @@ class Batches:
         self._parallel = parallel
         self._folding = Folding(spark, catalog, root)
         self._networks: dict[int, Network] = {}  # of streams, as the catalog has them
+        self._selections: dict[int, Selections] = {}
 
     def network(self, stream_id: int) -> Network:
         """The shared network of a stream, read once and kept until it changes."""
@@ -79,8 +90,16 @@ class Batches:
                 self._networks[stream_id] = load_network(view, stream_id)
         return self._networks[stream_id]
 
+    def selections(self, stream_id: int) -> Selections:
+        """The selections over a stream, read once and kept until they change."""
+        if stream_id not in self._selections:
+            with self._catalog.read() as view:
+                self._selections[stream_id] = load_selections(view, stream_id)
+        return self._selections[stream_id]
+
     def forget_networks(self) -> None:
         self._networks.clear()
+        self._selections.clear()
 
     def apply(
         self,
@@ -116,6 +135,8 @@ class Batches:
         )
         partials = self._folding.fold(world, state, network, advance, ahead)
         crash_point("batch.partials-written")
+        kept = keep_batch(self.spark, world, state, self.selections(record.id), advance)
+        crash_point("batch.matches-written")
         outcomes = self._evaluate(world, affected(world, {record.name.lower()}), tick)
         crash_point("batch.results-written")
         with self._catalog.write() as change:
@@ -126,7 +147,7 @@ class Batches:
                 **{part: getattr(record, part) + count for part, count in counts.items()},
             )  # fmt: skip
             commit_outcomes(change, outcomes)
-            self._commit_advance(change, record, advance, partials)
+            self._commit_advance(change, state, advance, partials, kept)
             change.set_fact("tick", str(tick))
             change.set_fact(f"consumed:{record.id}", str(state.newest_tick))
             if also is not None:
@@ -152,12 +173,13 @@ class Batches:
         advance = Advance(state.clock, instant, state.record.evaluation + 1, tick)
         state.clock = instant
         partials = self._folding.fold(world, state, self.network(stream.id), advance)
+        kept = keep_batch(self.spark, world, state, self.selections(stream.id), advance)
         outcomes = self._evaluate(world, affected(world, {stream.name.lower()}), tick)
         crash_point("heartbeat.results-written")
         with self._catalog.write() as change:
             change.set_stream(stream.id, clock=instant)
             commit_outcomes(change, outcomes)
-            self._commit_advance(change, state.record, advance, partials)
+            self._commit_advance(change, state, advance, partials, kept)
             change.set_fact("tick", str(tick))
 
     def register(
@@ -185,29 +207,34 @@ class Batches:
 
     def register_shared(
         self,
-        drafts: Sequence[Draft],
+        drafts: Sequence[Draft | SelectDraft],
         tick: int,
         before: Callable[[Change], None],
         after: Callable[[Change], None],
     ) -> None:
         """Register queries over one stream that share, filled by one job, in one transaction."""
-        stream_id = drafts[0].need.value.stream_id
+        stream_id = drafts[0].stream_id
         network = self.network(stream_id)
         with self._catalog.read() as view:
             world = load_world(view, self._root, {})
         self._folding.load_partials(world, network)
         state = next(s for s in world.streams.values() if s.record.id == stream_id)
-        registration = Registration(world, state, network, drafts, tick)
+        folded = [d for d in drafts if isinstance(d, Draft)]
+        selected = [d for d in drafts if isinstance(d, SelectDraft)]
+        registration = Registration(world, state, network, folded, tick)
         segments = registration.fill(self.spark, self._reserve_nodes)
         see(world, segments)
         outcomes = evaluate_level(
             self.spark, world, registration.stored(), tick, set(), self._parallel
         )
+        selecting = SelectRegistration(world, state, selected, tick)
+        derived = selecting.fill(self.spark, self.selections(stream_id))
         crash_point("register.results-written")
         with self._catalog.write() as change:
             before(change)
             registration.commit(change, segments)
             commit_outcomes(change, outcomes)
+            selecting.commit(change, derived)
             after(change)
             change.set_fact("tick", str(tick))
             crash_point("register.before-commit")
@@ -221,12 +248,18 @@ class Batches:
             return [change.reserve_node_id() for _ in range(count)]
 
     def _commit_advance(
-        self, change: Change, record: StreamRecord, advance: Advance, partials: list[Segment]
-    ) -> None:
+        self, change: Change, state: StreamState, advance: Advance, partials: list[Segment],
+        kept: list[Segment],
+    ) -> None:  # fmt: skip
         """A stream's shared queries move on: one row of the log, whatever their number."""
+        record = state.record
         change.set_stream(record.id, evaluation=advance.evaluation)
-        change.add_clock(record.id, advance.evaluation, advance.clock, advance.tick)
+        change.add_clock(
+            record.id, advance.evaluation, advance.clock, advance.tick, state.newest_tick
+        )
         change.add_segments(partials)
+        change.drop_segments(change.segments(record.owner, "ready"))
+        change.add_segments(kept)
         rows = sum(s.rows for s in advance.fresh)
         network = self.network(record.id)
         for live in network.folding() if rows else ():

@@ -22,6 +22,7 @@ from weft.storage.inbox import ARRIVED, ORDER, TICK
 
 PART, DAY = "_weft_part", "_weft_day"
 NOW, THIS, CLOCK = "_weft_now", "_weft_this_tick", "_weft_clock"
+ROW_GROUP = 2 * 1024 * 1024  # a window's reader skips the groups before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ def ingest(
     """Write a batch; no catalog is touched."""
     folder = root / "streams" / str(record.id) / f"{tick:019d}-{batch_id}-{uuid.uuid4().hex[:8]}"
     ordered = classified.sortWithinPartitions(PART, DAY, TIME)
-    ordered.write.partitionBy(PART, DAY).option("compression", "zstd").parquet(folder.as_uri())
+    writer = ordered.write.partitionBy(PART, DAY).option("compression", "zstd")
+    writer.option("parquet.block.size", ROW_GROUP).parquet(folder.as_uri())
     found, ticks = [], [-1]
     for path in parquet_files(folder):
         sync_file(path)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -21,12 +22,17 @@ from pyspark.sql import functions as F
 
 from weft.catalog.records import QueryRecord, Segment, StreamRecord
 from weft.catalog.store import Catalog
+from weft.catalog.view import View
 from weft.logical.relations import Column, Kind
 from weft.logical.windows import Cumulating, Hopping, LastRows, Session, bounds, microseconds
+from weft.optimizer.codec import load
+from weft.optimizer.selections import Selection, load_selections
 from weft.plan.recompute import PlannedSource, RecomputePlan
 from weft.settings import Settings
 from weft.spark import rows as stored
 from weft.spark.compact_nodes import NodeCompactor
+from weft.spark.keep import PARTS, ROW_GROUP, schema_of
+from weft.spark.match import TARGET
 from weft.spark.rows import DIFF, END, EVALUATION, TIME
 from weft.spark.sources import HELPERS
 from weft.spark.world import QueryState, World, load_world
@@ -49,27 +55,29 @@ class Maintainer:
     ) -> None:
         self._spark, self._catalog, self._root = spark, catalog, root
         self._plans, self._settings = plans, settings
+        self._selections: dict[int, list[Selected]] = {}
 
     def run(self) -> None:
         with self._catalog.read() as view:
             world = load_world(view, self._root, self._plans)
-            aside = {
-                s.record.id: view.segments(s.record.owner, "late", "rejected")
-                for s in world.streams.values()
-            }
+            self._selections = selections(view)
         for state in world.streams.values():
             self._prune(world, state.record, state.segments)
+            self._release(state.record)
         merges = 0
         for state in world.streams.values():
-            pruned = needed_from(world, state.record)
+            pruned = self._needed_from(world, state.record)
+            with self._catalog.read() as view:
+                aside = view.segments(state.record.owner, "late", "rejected", "derived", "lists")
             kept = [
                 s
-                for s in state.segments
-                if pruned is None or s.max_time is None or s.max_time >= pruned
+                for s in state.segments + aside
+                if pruned is None
+                or s.max_time is None
+                or s.max_time >= pruned
+                or s.part in ("late", "rejected")
             ]
-            merges += self._compact(
-                state.record, kept + aside[state.record.id], MERGES_PER_ROUND - merges
-            )
+            merges += self._compact(state.record, kept, MERGES_PER_ROUND - merges)
         for query in world.queries.values():
             self._rebase(world, query)
             changes = [s for s in query.segments if s.part == "changes"]
@@ -83,18 +91,37 @@ class Maintainer:
     # retention
 
     def _prune(self, world: World, record: StreamRecord, segments: list[Segment]) -> None:
-        horizon = needed_from(world, record)
+        horizon = self._needed_from(world, record)
         if horizon is None:
             return
         old = [s for s in segments if s.max_time is not None and s.max_time < horizon]
         if not old:
             return
+        with self._catalog.read() as view:
+            kept = view.segments(record.owner, *PARTS)
+        gone = [s for s in kept if s.max_time < horizon]
         crash_point("prune.before-commit")
         with self._catalog.write() as change:
-            change.drop_segments(old)
+            change.drop_segments([*old, *gone])
             pruned = record.pruned_rows + sum(s.rows for s in old)
             change.set_stream(record.id, pruned_rows=pruned, pruned_before=horizon)
         crash_point("prune.committed")
+
+    def _release(self, record: StreamRecord) -> None:
+        """Let go of what was kept for selections that are no more, or are kept otherwise now."""
+        with self._catalog.write() as change:
+            found = load_selections(change, record.id)
+            idle = {
+                "derived": not found.derived,
+                "lists": found.listing() is None,
+                "ready": not found.ready(record.evaluation),
+            }
+            parts = [part for part in PARTS if idle[part]]
+            if parts:
+                change.drop_segments(change.segments(record.owner, *parts))
+
+    def _needed_from(self, world: World, record: StreamRecord) -> int | None:
+        return needed_from(world, record, self._selections.get(record.id, ()))
 
     # compaction
 
@@ -116,13 +143,20 @@ class Maintainer:
 
     def _merge(self, record: StreamRecord | QueryRecord, part: str, group: list[Segment]) -> None:
         folder = self._root / _home(record) / f"{group[-1].tick:019d}-merged-{uuid.uuid4().hex[:8]}"
-        rows = self._spark.read.schema(_stored_schema(record, self._plans, part)).parquet(
+        rows = self._spark.read.schema(self._schema(record, part)).parquet(
             *intact_paths(self._root, group)
         )
         time = _time_column(record)
-        if time is not None:
+        if part == "lists":  # those of dropped classes go
+            live = {query.class_id for query, _ in self._selections.get(record.id, ())}
+            rows = rows.where(F.col(TARGET).isin(*live))
+            rows = rows.coalesce(1).sortWithinPartitions(TARGET, time)
+        elif time is not None:
             rows = rows.coalesce(1).sortWithinPartitions(time)
-        rows.coalesce(1).write.option("compression", "zstd").parquet(folder.as_uri())
+        writer = rows.coalesce(1).write.option("compression", "zstd")
+        if isinstance(record, StreamRecord):
+            writer = writer.option("parquet.block.size", ROW_GROUP)
+        writer.parquet(folder.as_uri())
         crash_point("compact.written")
         made = self._describe(
             folder, record.owner, part, group[-1].tick, time, max(s.evaluation for s in group)
@@ -132,6 +166,14 @@ class Maintainer:
             change.drop_segments(group)
             crash_point("compact.before-commit")
         crash_point("compact.committed")
+
+    def _schema(self, record: StreamRecord | QueryRecord, part: str):
+        if part not in PARTS:
+            return _stored_schema(record, self._plans, part)
+        found = [s for _, s in self._selections.get(record.id, ())]
+        with self._catalog.read() as view:
+            derived = load_selections(view, record.id).derived if found else ()
+        return schema_of(part, record.definition.columns, derived)
 
     def _rebase(self, world: World, state: QueryState) -> None:
         """Give readers a settled answer to start from when the change log has grown long."""
@@ -203,7 +245,22 @@ def _stored_schema(record: StreamRecord | QueryRecord, plans: dict[int, Recomput
     )
 
 
-def needed_from(world: World, record: StreamRecord) -> int | None:
+Selected = tuple[QueryRecord, Selection]
+
+
+def selections(view: View) -> dict[int, list[Selected]]:
+    """The selections that read the rows of each stream."""
+    found: dict[int, list[Selected]] = defaultdict(list)
+    for query in view.sharing():
+        value = load(query.shared)
+        if isinstance(value, Selection):
+            found[int(query.reads[0].split(":")[1])].append((query, value))
+    return found
+
+
+def needed_from(
+    world: World, record: StreamRecord, selected: Iterable[Selected] = ()
+) -> int | None:
     """The earliest event time that RETAIN or a registered query still needs; None: everything."""
     retain = record.definition.retain
     if retain is None or record.clock is None:
@@ -216,6 +273,8 @@ def needed_from(world: World, record: StreamRecord) -> int | None:
             relation = planned.source.relation
             if relation.kind is Kind.STREAM and relation.name.lower() == record.name.lower():
                 needs.append(_need(world, state, planned))
+    segments = world.streams[record.name.lower()].segments
+    needs += [_selected_need(record, segments, *each) for each in selected]
     return None if any(need is None for need in needs) else min(needs)
 
 
@@ -234,6 +293,17 @@ def _need(world: World, state: QueryState, planned: PlannedSource) -> int | None
         segments = world.streams[planned.source.relation.name.lower()].segments
         return _nth_newest(segments, window.count + (window.slide or 0), clock)
     return bounds(window, clock)[0]
+
+
+def _selected_need(
+    record: StreamRecord, segments: list[Segment], query: QueryRecord, selection: Selection
+) -> int | None:
+    """The earliest row that a selection shows at the clock; None: every row that it may see."""
+    if isinstance(selection.window, LastRows):
+        low = _nth_newest(segments, selection.window.count, record.clock)
+    else:
+        low, _ = bounds(selection.window, record.clock)
+    return max((t for t in (low, *query.horizons.values()) if t is not None), default=None)
 
 
 def _nth_newest(segments: list[Segment], count: int, clock: int) -> int | None:

@@ -35,6 +35,10 @@ class Draft:
     plan: RecomputePlan
 
     @property
+    def stream_id(self) -> int:
+        return self.need.value.stream_id
+
+    @property
     def is_eager(self) -> bool:
         return self.finish.policy == "eager"
 

@@ -78,9 +78,9 @@ def _refused(problem: str, place: Place, hint: str) -> SqlError:
     )
 
 
-def parse_options(cursor: Cursor) -> dict[str, str]:
+def parse_options(cursor: Cursor, word: str = "WITH") -> dict[str, str]:
     """WITH (key = 'value', …), or nothing. Keys are lower-cased; numbers and booleans become text."""
-    if not cursor.takes("WITH"):
+    if not cursor.takes(word):
         return {}
     inside = cursor.parenthesized("the options")
     options: dict[str, str] = {}

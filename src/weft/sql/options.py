@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.errors import SqlError, did_you_mean
 from weft.logical.relations import StreamDefinition
-from weft.sql.statements import CreateQuery
+from weft.sql.statements import AlterQuery, CreateQuery
 
 REQUIRED = {"files": ("path",), "kafka": ("kafka.bootstrap.servers",), "socket": ("host", "port")}
 KNOWN = ("push", "files", "kafka", "rate", "socket", "delta")
@@ -48,24 +48,27 @@ def check_stream_options(definition: StreamDefinition) -> None:
             )
 
 
-POLICIES = ("auto", "lazy", "eager")
+POLICIES = {
+    "answers": ("auto", "lazy", "eager"),
+    "materialize": ("auto", "none", "partial", "complete"),
+}
 
 
-def check_query_options(statement: CreateQuery) -> None:
-    """WITH (answers = …) is what a query may say."""
+def check_query_options(statement: CreateQuery | AlterQuery) -> None:
+    """WITH (answers = …) and WITH (materialize = …) are what a query may say."""
     for key, value in statement.options.items():
-        if key != "answers":
+        if key not in POLICIES:
             raise SqlError(
                 f'a query has no option "{key}"',
-                detail="its only option is answers",
-                hint=did_you_mean(key, ["answers"]) or "write WITH (answers = 'lazy')",
+                detail="its options are " + " and ".join(POLICIES),
+                hint=did_you_mean(key, list(POLICIES)) or "write WITH (answers = 'lazy')",
                 code="WEFT_UNKNOWN_OPTION",
             )
-        if value.lower() not in POLICIES:
+        if value.lower() not in POLICIES[key]:
             raise SqlError(
-                f"answers cannot be '{value}'",
-                detail="it is one of " + ", ".join(POLICIES),
-                hint=did_you_mean(value, POLICIES) or "leave it out to let Weft choose",
+                f"{key} cannot be '{value}'",
+                detail="it is one of " + ", ".join(POLICIES[key]),
+                hint=did_you_mean(value, POLICIES[key]) or "leave it out to let Weft choose",
                 code="WEFT_UNKNOWN_OPTION",
             )
 

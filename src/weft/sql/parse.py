@@ -9,13 +9,21 @@ from sqlglot.tokens import TokenType
 from weft.errors import SyntaxProblem, did_you_mean
 from weft.sql.change import parse_delete, parse_insert, parse_update
 from weft.sql.create import parse_create
-from weft.sql.names import parse_name
+from weft.sql.names import parse_name, parse_options
 from weft.sql.select import QUERY_WORDS, parse_select, parse_select_and_emit
-from weft.sql.statements import CreateQuery, Describe, Drop, Explain, Show, Statement
+from weft.sql.statements import (
+    AlterQuery,
+    CreateQuery,
+    Describe,
+    Drop,
+    Explain,
+    Show,
+    Statement,
+)
 from weft.sql.tokens import Cursor, tokenize, word
 
 STATEMENTS = (
-    "CREATE", "INSERT", "UPDATE", "DELETE", "DROP", "SHOW", "DESCRIBE", "EXPLAIN", "SELECT", "WITH", "VALUES",
+    "CREATE", "INSERT", "UPDATE", "DELETE", "DROP", "ALTER", "SHOW", "DESCRIBE", "EXPLAIN", "SELECT", "WITH", "VALUES",
 )  # fmt: skip
 SHOWN = ("QUERIES", "STREAMS", "TABLES", "TRIGGERS", "AGGREGATES")
 FORMATS = ("text", "json", "mermaid")
@@ -80,6 +88,17 @@ def _drop(cursor: Cursor) -> Drop:
         "expected the kind of thing to drop",
         hint="write DROP QUERY, DROP STREAM, DROP TABLE or DROP AGGREGATE, and then the name",
     )
+
+
+def _alter(cursor: Cursor) -> AlterQuery:
+    form = "write ALTER QUERY <name> SET (materialize = 'complete')"
+    if not (cursor.takes("QUERY") or cursor.takes("CONTINUOUS", "QUERY")):
+        raise cursor.problem("only queries can be altered", hint=form)
+    name = parse_name(cursor, "query")
+    if not cursor.sees("SET"):
+        raise cursor.problem("expected SET", hint=form)
+    options = parse_options(cursor, "SET")
+    return AlterQuery(name.text, options, name.line, name.column)
 
 
 def _show(cursor: Cursor) -> Show:
@@ -154,6 +173,7 @@ READERS: dict[str, Callable[[Cursor], Statement]] = {
     "UPDATE": parse_update,
     "DELETE": parse_delete,
     "DROP": _drop,
+    "ALTER": _alter,
     "SHOW": _show,
     "DESCRIBE": _describe,
     "DESC": _describe,

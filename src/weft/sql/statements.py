@@ -112,6 +112,16 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class AlterQuery:
+    """ALTER QUERY name SET (option = 'value', …)."""
+
+    name: str
+    options: Mapping[str, str]
+    line: int = 1
+    column: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Show:
     what: str  # "queries", "streams", "tables", "triggers", "aggregates"
 
@@ -143,6 +153,7 @@ Statement = (
     | Update
     | Delete
     | Drop
+    | AlterQuery
     | Show
     | Describe
     | Explain

@@ -12,7 +12,7 @@ from weft.catalog.store import Catalog
 from weft.catalog.view import now_micros
 from weft.storage.crash import crash_point
 
-FOLDERS = ("streams", "tables", "queries", "nodes")
+FOLDERS = ("streams", "tables", "queries", "nodes", "matches")
 GRACE = 60_000_000  # µs: a reader that looked before a drop has this long to finish
 
 
