@@ -16,7 +16,7 @@ from weft.logical.aggregates import Aggregates, CannotShare, TypeOf
 from weft.logical.panes import has_panes
 from weft.logical.windows import EPOCH, MICROSECOND, Landmark, Snapshot, Window
 from weft.optimizer.factors import factor
-from weft.optimizer.lattice import Need
+from weft.optimizer.need import Need
 from weft.optimizer.nodes import AggregateClass, Finish
 from weft.plan.recompute import RecomputePlan
 from weft.plan.share import SharedQuery, share

@@ -47,6 +47,21 @@ class Search:
             self._once[slot] = seen & ~again
         return self._once[slot]
 
+    def without(
+        self, slot: int, bundle: Bundle, alone: Standing, rest: tuple[Bundle, ...]
+    ) -> tuple[np.ndarray, float]:
+        """The edges of a tree without one of its bundles, and their mass."""
+        forest = self.forest
+        if forest.space.is_even:
+            edges = dict.fromkeys(found[0].classes for found in rest)
+            row = forest.rows[:, slot]
+            if bundle[0].classes not in edges:
+                row = forest.space.union(edges)
+            return row, float(forest.space.mass(row[:, None])[0])
+        gone = alone.row & self.once(slot)
+        mass = float(forest.mass[slot] - forest.space.mass(gone[:, None])[0])
+        return forest.rows[:, slot] & ~gone, mass
+
     def put(self, slot: int | None, tree: Standing | None) -> None:
         """Let a tree stand in a slot (None: a new one)."""
         if slot is None:
@@ -145,8 +160,7 @@ def _left(
     if not rest:
         empty = np.zeros(0, dtype=np.uint64)
         return Standing((), empty, 0.0, (0, 0), alone.load, 0.0)
-    gone = alone.row & search.once(source)
-    mass = float(forest.mass[source] - forest.space.mass(gone[:, None])[0])
+    row, mass = search.without(source, bundle, alone, rest)
     load = Load(
         mass / forest.space.scale,
         forest.overlap[source] - alone.load.overlap,
@@ -158,4 +172,4 @@ def _left(
     least = float(forest.model.tree(load, forest.stream)) * (1 - LEAST)
     if forest.cost[source] - least - arrival <= 0:
         return None
-    return forest.standing(rest, forest.rows[:, source] & ~gone, mass)
+    return forest.standing(rest, row, mass)

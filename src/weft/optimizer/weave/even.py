@@ -1,0 +1,70 @@
+"""Even panes: a tree's panes all have one width, so a set of edges is (width, offset).
+
+Weft's panes are uniform (logical/panes.py): the union of two sets of edges is not their union but
+the widest even panes that have all of them, width gcd(w, w′, |o − o′|). This is a space like those of
+edge bitmaps, with the same questions answered by arithmetic: no bits, no samples, exact for any
+slides. Differs from Weave Share §4.1, whose trees cut only where some window does.
+
+Not a measure: |(x ∪ y) ∩ w| does not follow from the pairs, so `common` is asked anew after a merge.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.optimizer.weave.windows import Class, Query
+
+Edges = tuple[Class, ...]
+
+
+def even_panes(edges: Edges) -> tuple[int, int]:
+    """The widest even panes, (width, offset), that have these edges."""
+    (width, offset), *rest = edges
+    for modulus, residue in rest:
+        width = math.gcd(width, modulus, abs(offset - residue))
+        offset %= width
+    return width, offset
+
+
+@dataclass(frozen=True)
+class EvenSpace:
+    """Rows are columns of (width, offset); width 0 is no edges at all."""
+
+    scale = 1.0
+    words = 2
+    is_even = True
+
+    def row(self, edges: Edges) -> np.ndarray:
+        return np.array(even_panes(edges), dtype=np.uint64)
+
+    def union(self, sets: Iterable[Edges]) -> np.ndarray:
+        return np.array(even_panes(tuple(e for edges in sets for e in edges)), dtype=np.uint64)
+
+    def join(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """The panes of two trees put together; either may be many columns."""
+        (w, o), (v, p) = one.astype(np.int64), other.astype(np.int64)
+        width = np.gcd(np.gcd(w, v), np.abs(o - p))
+        width = np.where(w == 0, v, np.where(v == 0, w, width))
+        offset = np.where(w == 0, p, o) % np.maximum(width, 1)
+        return np.array([width, offset], dtype=np.uint64)
+
+    def mass(self, rows: np.ndarray) -> np.ndarray:
+        """Panes per tick."""
+        width = rows[0].astype(float)
+        return np.divide(1.0, width, out=np.zeros_like(width), where=width > 0)
+
+    def common(self, row: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        both = self.mass(self.join(row[:, None], rows))
+        return self.mass(row[:, None]) + self.mass(rows) - both
+
+    def holds(self, edges: Edges) -> bool:
+        return True
+
+
+def even_rate(queries: Iterable[Query]) -> float:
+    """Panes per tick of a tree that holds these queries."""
+    return 1 / even_panes(tuple(found for query in queries for found in query.classes))[0]
