@@ -30,7 +30,7 @@ def test_a_name_comes_first_and_its_options_follow():
 def test_an_unknown_benchmark_is_refused(capsys):
     with pytest.raises(SystemExit):
         benchmarks.main(["nonsense"])
-    assert "there are latency, pipeline, windows, weave, argus" in capsys.readouterr().err
+    assert "there are latency, pipeline, windows, weave, plans, argus" in capsys.readouterr().err
 
 
 def test_without_a_name_the_benchmarks_are_listed(capsys):

@@ -97,13 +97,13 @@ class Weaver:
                 self._look_at(stream, network)
 
     def _look_at(self, stream: StreamRecord, network: Network) -> None:
+        if self.forced is not None:
+            return
         watched = self._watched.setdefault(stream.id, Watched())
         if watched.looks % SAMPLE_EVERY == 0 or not self._knows(stream.id, network):
             self._sample(stream)
         self._learn(stream)
         watched.looks += 1
-        if self.forced is not None:
-            return
         self._collect(watched)
         classes, weaving = _fingerprint(network), self.weaving(stream.id)
         if watched.classes != classes:
@@ -192,6 +192,19 @@ class Weaver:
         }  # fmt: skip
         batches.switch(stream_id, placement, tick, lambda change: change.add_weave(**row))
         return True
+
+    def measure(self, stream_id: int) -> None:
+        """Sample a stream now, and learn from its batches."""
+        with self._engine.catalog.read() as view:
+            stream = next(s for s in view.streams() if s.id == stream_id)
+        self.forget()
+        self._sample(stream)
+        self._learn(stream)
+
+    def cost(self, stream_id: int) -> float:
+        """Milliseconds that a batch of the plan costs, by what is known now."""
+        network = self._engine.batches.network(stream_id)
+        return network_cost(placed(network), self.weaving(stream_id).measures)
 
     def force(self, stream_id: int, forced: str | None) -> bool:
         """Change to a forced plan, or back to the optimiser's."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import log2
 
 from weft.logical.panes import Panes, longest
 from weft.logical.windows import Cumulating, microseconds
@@ -54,7 +55,7 @@ def _work(members: list[Placed], paned: Mapping[int, Placed], measures: Measures
         "node": float(len(members)),
         "row": measures.rows * passes,
         "expand": measures.rows * (len(sets) if len(sets) > 1 else 0),
-        "step": 0.0, "cell": 0.0, "read": 0.0, "answer": 0.0,
+        "step": 0.0, "cell": 0.0, "read": 0.0, "answer": 0.0, "part": 0.0,
     }  # fmt: skip
     is_plain = len(members) == 1 and passes == 1 and len(members[0].node.pyramid) == 1
     for placed in members:
@@ -62,6 +63,7 @@ def _work(members: list[Placed], paned: Mapping[int, Placed], measures: Measures
         if not is_plain:
             work["step"] += measures.cells(_root(placed, paned).node) * len(node.pyramid)
         work["cell"] += sum(measures.cells(node, level) for level in range(len(node.pyramid)))
+        work["part"] += len({value.dimensions for value in placed.readers})
         for value in placed.readers:
             _add_reads(work, value, node, measures)
     return work
@@ -90,8 +92,6 @@ def _add_reads(work: Work, value: AggregateClass, node: Node, measures: Measures
 
 def covered(panes: float) -> float:
     """Partials that cover a window of so many panes, about: 1 + 2·log2."""
-    from math import log2
-
     return 1 + 2 * log2(max(panes, 1))
 
 

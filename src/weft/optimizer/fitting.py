@@ -4,7 +4,8 @@ A batch did so much work of each sort (costing.py) in so many milliseconds. Cost
 such batches are found by least squares of the relative errors, with three precautions: no cost is
 negative; an odd batch (another process, a compaction) counts less the odder it is (Huber); and what
 the batches say nothing about, because the plan never changed, stays near what was believed before
-(ridge). So one plan run for long scales the costs that it has, and leaves the others alone.
+(ridge), but for one factor: a machine that is slower than believed is slower in everything. So one
+plan run for long says how fast the machine is, and leaves alone how costs compare.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def fit(
     names = BatchCosts.names()
     prior = np.array([getattr(believed, name) for name in names])
     work = np.array([[each.work.get(name, 0.0) for name in names] for each in seen])
-    shares = work * prior / np.array([each.ms for each in seen])[:, None]
+    took = np.array([each.ms for each in seen])
+    prior = prior * np.median(took / np.maximum(work @ prior, 1e-9))
+    shares = work * prior / took[:, None]
     factors, weights = np.ones(len(names)), np.ones(len(seen))
     for _ in range(ROUNDS):
         factors = _solved(shares, weights, trust, factors)

@@ -13,6 +13,7 @@ piece, each node writes its distinct cells. As the fold does it (spark/fold.py):
     cell     a partial is merged, sorted and written
     read     a partial is joined with an eager window
     answer   a merged row of an eager window is written
+    part     a node that eager windows are merged from                          fixed
 
 The overlap factor Ω of Eq. 1 is gone, as the pyramid covers a window by few partials: what the paper
 pays for reading, Weft pays for writing levels, whether windows are read or not.
@@ -45,6 +46,7 @@ class BatchCosts:
     cell: float = 1.2e-3
     read: float = 0.6e-3
     answer: float = 1.5e-3
+    part: float = 60.0
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -100,6 +102,7 @@ def work_of(load: Load, stream: Stream) -> dict[str, Number]:
         "cell": written,
         "read": windows + 2 * np.maximum(0.0, bits),
         "answer": windows,
+        "part": (windows > 0).astype(float),
     }
 
 
