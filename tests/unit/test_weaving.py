@@ -335,7 +335,7 @@ def test_cumulating_windows_and_offsets_find_homes_that_fit():
 
 def test_fitting_finds_the_costs_behind_the_batches_and_shrugs_at_odd_ones():
     dice = np.random.default_rng(4)
-    true = BatchCosts(200, 90, 9, 0.5e-3, 0.2e-3, 0.6e-3, 2e-3, 1e-3, 1e-3)
+    true = BatchCosts(200, 0.4e-3, 90, 9, 0.5e-3, 0.2e-3, 0.6e-3, 2e-3, 1e-3, 1e-3)
     seen = []
     for _ in range(60):
         work = {"batch": 1.0, "tree": float(dice.integers(1, 6)), "node": float(dice.integers(1, 20)),

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from weft.delivery.api import Database, connect
-from weft.engine.weaver import COSTS, load_costs, load_measures, observation
+from weft.engine.measuring import COSTS, load_costs, load_measures, observation
 from weft.optimizer.fitting import Observation, errors, fit
 from weft.optimizer.weave.batch import BatchCosts
 
@@ -33,6 +33,7 @@ SECONDS = 20  # of event time that a batch covers
 TRUST = 0.05
 COLUMNS = "few STRING, some INT, many INT, v DOUBLE, ts TIMESTAMP"
 UNITS = {  # in the table; others are milliseconds
+    "brought": 1e3,
     "row": 1e3,
     "expand": 1e3,
     "step": 1e3,
@@ -41,7 +42,7 @@ UNITS = {  # in the table; others are milliseconds
     "answer": 1e3,
 }
 MEANING = {
-    "batch": "a batch, whatever the plan", "tree": "a tree, in a batch",
+    "batch": "a batch, whatever the plan", "brought": "a row, whatever the plan", "tree": "a tree, in a batch",
     "node": "a node, in a batch", "row": "a row, in a tree", "expand": "a row, in a grouping set",
     "step": "a cell, for each level it feeds", "cell": "a partial written",
     "read": "a partial read for an eager window", "answer": "a row of an eager window",

@@ -14,36 +14,40 @@ are still the same when it is done.
 from __future__ import annotations
 
 import json
-import statistics
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from weft.catalog.records import StreamRecord
-from weft.catalog.view import View
-from weft.optimizer.costing import Placed, network_cost, tree_of, work_by_tree
+from weft.engine.measuring import (
+    COSTS,
+    drifts,
+    load_costs,
+    load_measures,
+    observation,
+    placed,
+    trees_of,
+)
+from weft.errors import WeftError
+from weft.optimizer.costing import network_cost
+from weft.optimizer.described import counted
 from weft.optimizer.feeding import plan_cost
-from weft.optimizer.fitting import Observation, fit
+from weft.optimizer.fitting import fit
 from weft.optimizer.lattice import PlannedNode
 from weft.optimizer.measures import Measures
 from weft.optimizer.network import Network
 from weft.optimizer.placing import Placement, needs_of, switched
 from weft.optimizer.planning import plan_nodes
-from weft.optimizer.profile import Profile, load_profile
 from weft.optimizer.weave.adaptive import Policy, weigh
-from weft.optimizer.weave.batch import BatchCosts
 from weft.optimizer.weaving import Weaving
 
 if TYPE_CHECKING:
     from weft.engine.core import Engine
-    from weft.spark.profiling import Seen
 
-BATCHES = 16  # newest ones that say how many rows a batch has
 PATIENCE = 16.0  # batches at the tolerance before the plan changes
 SAMPLE_EVERY = 4  # looks between two samples
 LEARN_FROM = 4  # batches, before costs are fitted to them
 TRUST = 8.0  # batches that the costs so far are worth
-COSTS = "costs"  # the fact that holds them
 Plan = tuple[PlannedNode, ...]
 
 
@@ -59,7 +63,7 @@ class Watched:
     fresh_for: Measures | None = None
     weaving: Future | None = None
     said: str = "not looked at yet"
-    drifted: list[str] = field(default_factory=list)
+    stands_for: Measures | None = None  # as it was when the plan that stands was chosen
 
 
 class Weaver:
@@ -110,7 +114,6 @@ class Weaver:
             watched.fresh, watched.regret = None, 0.0
         drifted = drifts(watched.fresh_for, weaving.measures, self.policy.drift)
         if (watched.fresh is None or drifted) and watched.weaving is None:
-            watched.drifted = drifted or watched.drifted
             self._weave(watched, network, classes, weaving)
         if watched.fresh is not None:
             self._judge(stream, network, watched, weaving.measures)
@@ -122,7 +125,10 @@ class Weaver:
         return self.weaving(stream_id).measures.profile.knows(atoms_of(network.folding()))
 
     def _sample(self, stream: StreamRecord) -> None:
-        profile = self._engine.batches.profile(stream.id)
+        try:
+            profile = self._engine.batches.profile(stream.id)
+        except WeftError:  # a damaged file stops those who need it, not those who count
+            return
         if profile is not None:
             with self._engine.catalog.write() as change:
                 change.set_profile(stream.id, profile.dump())
@@ -171,9 +177,12 @@ class Weaver:
         verdict, watched.regret = weigh(cost, fresh, watched.regret, elapsed, self.policy)
         watched.said = verdict.text
         if verdict.is_due:
-            why = "; ".join([*watched.drifted, verdict.text])
-            self.switch(stream.id, watched.fresh, why)
-            watched.regret, watched.drifted = 0.0, []
+            changes = drifts(watched.stands_for, measures, self.policy.drift)
+            changes = changes or ["it was measured for the first time, or queries came and went"]
+            self.switch(stream.id, watched.fresh, "; ".join([*changes, verdict.text]))
+            watched.regret, watched.stands_for = 0.0, measures
+        elif watched.stands_for is None and watched.batch_id >= 0:
+            watched.stands_for = measures
 
     def switch(self, stream_id: int, plan: Plan, why: str) -> bool:
         """Change to a plan between two batches. False: it is the one that stands."""
@@ -218,101 +227,6 @@ class Weaver:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-def observation(seen: Seen, measures: Measures) -> Observation:
-    """A batch as an observation of costs: what its plan had to do, the partials as counted."""
-    work: dict[str, float] = {"batch": 1.0}
-    as_it_was = replace(measures, rows=seen.rows, span=seen.span)
-    for each in work_by_tree(placed(seen.network), as_it_was).values():
-        for name, amount in each.items():
-            work[name] = work.get(name, 0.0) + amount
-    if work.get("cell"):
-        scale = seen.partials / work["cell"]
-        work["step"], work["cell"] = work["step"] * scale, float(seen.partials)
-    return Observation(work, seen.ms)
-
-
-def load_costs(view: View) -> BatchCosts:
-    """What work costs on this machine: measured, or as shipped."""
-    text = view.fact(COSTS)
-    if text is None:
-        return BatchCosts()
-    known = {k: v for k, v in json.loads(text).items() if k in BatchCosts.names()}
-    return BatchCosts(**known)
-
-
-def load_measures(view: View, stream: StreamRecord) -> Measures:
-    """What the catalog knows of a stream's batches."""
-    profile, costs = load_profile(view.profile(stream.id)), load_costs(view)
-    found = [b for b in view.stream_batches(stream.id, BATCHES) if b.rows]
-    if not found:
-        return Measures(profile=profile, costs=costs)
-    rows = float(statistics.median(b.rows for b in found))
-    return Measures(rows, _span(view, stream, found), profile, costs, is_measured=True)
-
-
-def _span(view: View, stream: StreamRecord, found: list) -> float:
-    """Event time that a batch covers: how far the clock moves with one."""
-    clocks = [b.clock for b in found if b.clock is not None]
-    if len(clocks) > 1 and clocks[0] > clocks[-1]:
-        return (clocks[0] - clocks[-1]) / (len(clocks) - 1)
-    times = [s for s in view.segments(stream.owner, "rows") if s.min_time is not None]
-    if not times:
-        return Measures().span
-    return max(1.0, max(s.max_time for s in times) - min(s.min_time for s in times))
-
-
-def placed(network: Network) -> list[Placed]:
-    """The nodes of a network that fold, with the eager classes that read them."""
-    readers: dict[int, list] = {}
-    for found in network.eager():
-        readers.setdefault(found.open_route.node_id, []).append(found.value)
-    return [
-        Placed(n.id, n.node, n.parent_id, tuple(readers.get(n.id, ()))) for n in network.folding()
-    ]
-
-
-def trees_of(nodes: list) -> int:
-    return len({tree_of(node) for node in nodes if node.panes is not None})
-
-
-def drifts(before: Measures | None, now: Measures, least: float) -> list[str]:
-    """In words, what moved by more than a share since a plan was woven."""
-    if before is None:
-        return []
-    found = []
-    for what, old, new, unit in (
-        ("rows a batch", before.rows, now.rows, 1),
-        ("event seconds a batch", before.span, now.span, 1e6),
-    ):
-        if max(old, new) > (1 + least) * min(old, new):
-            found.append(f"{what} {old / unit:,.0f} → {new / unit:,.0f}")
-    found += _grown(before.profile, now.profile, now.rows, least)
-    if found == [] and _moved(before.costs, now.costs) > 2 * least:
-        found.append("batches take another time than they took")
-    return found
-
-
-def _grown(before: Profile, now: Profile, rows: float, least: float) -> list[str]:
-    fresh = [name for name in now.codes if name not in before.codes]
-    if fresh:
-        return [f"{len(fresh)} columns were measured for the first time"]
-    found = []
-    for key, (name, _) in now.expressions.items():
-        if name in before.codes:
-            old = before._sampled(frozenset([name])).at(rows)
-            new = now._sampled(frozenset([name])).at(rows)
-            if max(old, new) > (1 + 2 * least) * min(old, new):
-                found.append(f"values of {key.split(' ', 1)[1]} {old:,.0f} → {new:,.0f}")
-    return found
-
-
-def _moved(before: BatchCosts, now: BatchCosts) -> float:
-    """How far costs moved relative to each other: a machine that is slower in all changes nothing."""
-    ratios = [getattr(now, n) / getattr(before, n) for n in BatchCosts.names()]
-    middle = statistics.median(ratios)
-    return max(max(r / middle, middle / r) for r in ratios) - 1
-
-
 def _fingerprint(network: Network) -> object:
     return frozenset(
         (key, found.statistics, found.eager_from is not None)
@@ -322,6 +236,7 @@ def _fingerprint(network: Network) -> object:
 
 def _told(placement: Placement, network: Network) -> str:
     return (
-        f"{len(placement.moved)} of {len(network.classes)} classes read on from"
-        f" {len(placement.made)} new nodes; {len(placement.retired)} nodes fold no more"
+        f"{len(placement.moved)} of {counted(len(network.classes), 'class')} read on from"
+        f" other nodes; {counted(len(placement.made), 'node')} made,"
+        f" {counted(len(placement.retired), 'node')} fold no more"
     )

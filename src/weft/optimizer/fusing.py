@@ -62,7 +62,10 @@ def fuse(
     asked: dict[Expressions, dict[str, Predicate]] = {}
     for predicate in predicates:
         asked.setdefault(signature_of(predicate), {})[predicate.key] = predicate
-    highest = [found for found in asked if not any(found < other for other in asked)]
+    columns = {found: _columns(asked[found]) for found in asked}
+    highest = [
+        found for found in asked if not any(columns[found] < columns[other] for other in asked)
+    ]
     if len(highest) < 2:
         return {found: found for found in asked}
     bins: list[Bin] = []
@@ -80,6 +83,11 @@ def fuse(
             bins[best] = joined[best]
     home = {each: found.expressions for found in bins for each in found.sets}
     return {found: home.get(found, found) for found in asked}
+
+
+def _columns(predicates: dict[str, Predicate]) -> frozenset[str]:
+    """Ranks among other constants are other columns."""
+    return frozenset(atom.column for atom in signatures(predicates.values()).atoms)
 
 
 def _is_readable(both: Bin, one: Bin, other: Bin) -> bool:
