@@ -222,6 +222,15 @@ def test_predicates_that_split_the_rows_are_kept_apart_and_few_groups_share():
     assert len({p.node for p in plan_nodes(needs, Weaving(wide))}) >= 1
 
 
+def test_one_more_predicate_leaves_the_others_where_they_are():
+    needs = odd(24)
+    weaving = Weaving(Measures(100_000, 60 * SECOND, sampled([*needs, *odd(25)], sym=20)))
+    network = live_network(needs, weaving)
+    assert 1 < len(network.nodes) < 24
+    placement = place(network, [odd(25)[24]], 2, True, weaving)
+    assert len(placement.made) == 1 and len(placement.retired) <= 1
+
+
 def test_every_class_finds_its_columns_in_its_node():
     needs = [*odd(9), need(60), need(30, by=(), where="qty > 3 AND sym = 1")]
     planned = plan_nodes(needs, Weaving(Measures(80_000, 60 * SECOND)))
@@ -278,7 +287,9 @@ def live_network(needs, weaving: Weaving) -> Network:
 
 
 def test_a_new_query_is_woven_into_the_trees_that_stand():
-    fast = Weaving(Measures(1_000_000, 60 * SECOND, sampled([need(7, by=(USER,))], user=3000)))
+    profile = sampled([need(7, by=(USER,))], user=3000)
+    cheap = replace(BatchCosts(), tree=5.0, row=1e-5)
+    fast = Weaving(Measures(1_000_000, 60 * SECOND, profile, cheap))
     network = live_network([need(7, by=(USER,)), need(60, by=(USER,))], fast)
     before = set(homes_of(network).values())
     assert len(before) == 2, "as many cells as rows: a finer pane for all costs more"

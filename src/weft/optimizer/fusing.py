@@ -5,39 +5,44 @@ is one more grouping set over the rows, or one node with the signature columns o
 cells are groups × signatures and may become as many as the rows. The costs decide (Weave Share §5.3:
 "as large as the data" is where cells cost more than another pass over the rows).
 
-Like first-fit packing: sets of expressions, largest first, each put where that saves most, or by
-itself. A set that another one holds is left as it is: its node is rolled up from the other one.
+Like Weave Share itself: the two bins that save most are put together until none saves. Of many only
+the smallest are looked at, and those that ask for the same expressions. A set that another one holds is left as it is: its node is rolled up from the other one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
 
 from weft.logical.statistics import Dimension
 from weft.optimizer.measures import Measures
-from weft.optimizer.predicates import Predicate, signatures
-from weft.optimizer.weave.batch import levels_of
+from weft.optimizer.predicates import Predicate, Ranking, signatures
+from weft.optimizer.profile import expression_of
+from weft.optimizer.weave.batch import RADIX, levels_of
 from weft.optimizer.weave.curves import Curve
 
 SMALL = 20_000  # cells a batch that are as quick to roll up when read as to keep rolled up
 MOST = 64  # columns of a signature that are put together: a reader must read them all
+NEAR = 8  # smallest bins of which each pair is looked at
 Expressions = frozenset[str]
 
 
+@lru_cache(maxsize=8192)
 def signature_of(predicate: Predicate) -> Expressions:
     """The expressions whose rank or truth a predicate asks for."""
     return frozenset(atom.key for atom in signatures([predicate]).atoms)
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Bin:
     """Sets of expressions whose classes share a node."""
 
-    sets: list[Expressions]
-    predicates: dict[str, Predicate] = field(default_factory=dict)
-    cells: float = 0.0
-    cost: float = 0.0
+    sets: tuple[Expressions, ...]
+    constants: dict[str, set]  # by expression, as a profile knows it
+    cells: float
+    cost: float
 
     @property
     def expressions(self) -> Expressions:
@@ -57,8 +62,12 @@ def fuse(
     predicates: Iterable[Predicate],
     panes: Panes,
     measures: Measures,
+    standing: Mapping[Expressions, Expressions] | None = None,
 ) -> dict[Expressions, Expressions]:
-    """For each set of expressions that a predicate tests, those of the node for it."""
+    """For each set of expressions that a predicate tests, those of the node for it.
+
+    Sets that share a node now (`standing`) go on doing so, so that one more query moves few others.
+    """
     asked: dict[Expressions, dict[str, Predicate]] = {}
     for predicate in predicates:
         asked.setdefault(signature_of(predicate), {})[predicate.key] = predicate
@@ -68,21 +77,44 @@ def fuse(
     ]
     if len(highest) < 2:
         return {found: found for found in asked}
-    bins: list[Bin] = []
-    for found in sorted(highest, key=lambda e: (-len(e), sorted(e))):
-        alone = _bin([found], asked[found], dimensions, panes, measures)
-        joined = [_joined(each, alone, dimensions, panes, measures) for each in bins]
-        saved = [
-            each.cost + alone.cost - both.cost if _is_readable(both, each, alone) else 0.0
-            for each, both in zip(bins, joined, strict=True)
-        ]
-        best = max(range(len(bins)), key=saved.__getitem__, default=None)
-        if best is None or saved[best] <= 0:
-            bins.append(alone)
-        else:
-            bins[best] = joined[best]
+    packing = Packing(dimensions, panes, measures)
+    order = sorted(highest, key=lambda e: (-len(e), sorted(e)))
+    groups: dict[Expressions, Bin] = {}
+    for found in order:
+        alone, home = packing.alone(found, asked[found]), (standing or {}).get(found, found)
+        groups[home] = packing.joined(groups[home], alone) if home in groups else alone
+    bins = packed(packing, list(groups.values()))
     home = {each: found.expressions for found in bins for each in found.sets}
     return {found: home.get(found, found) for found in asked}
+
+
+def packed(packing: Packing, bins: list[Bin]) -> list[Bin]:
+    """Put together the two that save most, while that saves anything."""
+    known: dict[tuple[Bin, Bin], Bin] = {}
+    while len(bins) > 1:
+        best, found = 0.0, None
+        for one, other in _pairs(bins):
+            both = known.get((one, other)) or packing.joined(one, other)
+            known[one, other] = both
+            saved = one.cost + other.cost - both.cost
+            if saved > best and _is_readable(both, one, other):
+                best, found = saved, (one, other)
+        if found is None:
+            return bins
+        bins = [each for each in bins if each not in found] + [known[found]]
+    return bins
+
+
+def _pairs(bins: list[Bin]) -> list[tuple[Bin, Bin]]:
+    """Those that may save most: among the smallest, and of those that ask for the same."""
+    small = sorted(bins, key=lambda each: each.cells)
+    pairs = list(combinations(small[:NEAR], 2))
+    alike = [
+        (one, other)
+        for one, other in combinations(small, 2)
+        if not one.constants.keys().isdisjoint(other.constants)
+    ]
+    return pairs + alike[: NEAR * NEAR]
 
 
 def _columns(predicates: dict[str, Predicate]) -> frozenset[str]:
@@ -95,30 +127,38 @@ def _is_readable(both: Bin, one: Bin, other: Bin) -> bool:
     return both.cells <= most and len(both.expressions) <= MOST
 
 
-def _joined(
-    one: Bin, other: Bin, dimensions: Sequence[Dimension], panes: Panes, measures: Measures
-) -> Bin:
-    predicates = one.predicates | other.predicates
-    return _bin([*one.sets, *other.sets], predicates, dimensions, panes, measures)
+@dataclass(frozen=True)
+class Packing:
+    """What bins cost, over some dimensions and panes."""
 
+    dimensions: Sequence[Dimension]
+    panes: Panes
+    measures: Measures
 
-def _bin(
-    sets: list[Expressions],
-    predicates: dict[str, Predicate],
-    dimensions: Sequence[Dimension],
-    panes: Panes,
-    measures: Measures,
-) -> Bin:
-    atoms = signatures(predicates.values()).atoms
-    curve = measures.curve([*dimensions, *atoms])
-    cells = _cells(curve, panes.width, measures)
-    costs, levels = measures.costs, int(levels_of(panes.longest / panes.width))
-    written = sum(_cells(curve, panes.width * 4**level, measures) for level in range(levels))
-    cost = costs.expand * measures.rows + costs.node
-    cost += costs.step * cells * levels + costs.cell * written
-    return Bin(sets, predicates, cells, cost)
+    def alone(self, found: Expressions, predicates: dict[str, Predicate]) -> Bin:
+        constants = {
+            expression_of(atom): set(atom.cuts) if isinstance(atom, Ranking) else {True}
+            for atom in signatures(predicates.values()).atoms
+        }
+        return self._bin((found,), constants)
 
+    def joined(self, one: Bin, other: Bin) -> Bin:
+        both = dict(one.constants)
+        for expression, constants in other.constants.items():
+            both[expression] = both.get(expression, set()) | constants
+        return self._bin((*one.sets, *other.sets), both)
 
-def _cells(curve: Curve, width: float, measures: Measures) -> float:
-    pieces = measures.pieces(width)
-    return pieces * curve.at(measures.rows / pieces)
+    def _bin(self, sets: tuple[Expressions, ...], constants: dict[str, set]) -> Bin:
+        asked = {expression_of(d): 1 for d in self.dimensions}
+        asked |= {expression: len(found) for expression, found in constants.items()}
+        curve = self.measures.profile.curve_of(asked)
+        cells, costs = self._cells(curve, 0), self.measures.costs
+        levels = int(levels_of(self.panes.longest / self.panes.width))
+        written = sum(self._cells(curve, level) for level in range(levels))
+        cost = costs.expand * self.measures.rows + costs.node
+        cost += costs.step * cells * levels + costs.cell * written
+        return Bin(sets, constants, cells, cost)
+
+    def _cells(self, curve: Curve, level: int) -> float:
+        pieces = self.measures.pieces(self.panes.width * RADIX**level)
+        return pieces * curve.at(self.measures.rows / pieces)

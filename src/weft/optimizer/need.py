@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from weft.logical.statistics import Statistic
 from weft.optimizer.nodes import AggregateClass
@@ -15,7 +15,7 @@ class Need:
     value: AggregateClass
     statistics: tuple[Statistic, ...]
     is_eager: bool = False  # its windows are merged as they fall due, so fewer nodes a window pay
+    key: str = field(init=False, compare=False)  # of the class; a digest, so made once
 
-    @property
-    def key(self) -> str:
-        return self.value.key
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.value.key)

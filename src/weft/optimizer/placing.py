@@ -101,6 +101,12 @@ def homes_of(network: Network) -> dict[str, Home]:
     return found
 
 
+def signatures_of(network: Network) -> dict[str, frozenset[str]]:
+    """The expressions of the nodes that the classes of a network read."""
+    nodes = {i: frozenset(a.key for a in n.node.signature()) for i, n in network.nodes.items()}
+    return {key: nodes[known.open_route.node_id] for key, known in network.classes.items()}
+
+
 def _serves(network: Network, known: LiveClass, need: Need) -> bool:
     """Whether every node on a class's routes has the statistics."""
     wanted = {s.column for s in need.statistics}
@@ -153,7 +159,8 @@ def _replan(
         known = needs.get(need.key, need)
         both, is_eager = _union(known.statistics, need.statistics), known.is_eager or need.is_eager
         needs[need.key] = replace(need, statistics=both, is_eager=is_eager)
-    planned = plan_nodes(list(needs.values()), weaving, homes_of(network))
+    standing = signatures_of(network)
+    planned = plan_nodes(list(needs.values()), weaving, homes_of(network), standing)
     ids = _matched(network, planned, placement)
     for item, node_id in zip(planned, ids, strict=True):
         for key, condition in item.conditions.items():

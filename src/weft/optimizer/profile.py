@@ -49,17 +49,26 @@ class Profile:
             names |= {name} - {None}
         return self._sampled(frozenset(names)).times(unknown)
 
+    def curve_of(self, asked: Mapping[str, int]) -> Curve:
+        """The same by expressions, each with how many constants it is compared with."""
+        names, unknown = set(), 1.0
+        for expression, constants in asked.items():
+            name, factor = self._sampled_as(expression, constants)
+            unknown *= factor
+            names |= {name} - {None}
+        return self._sampled(frozenset(names)).times(unknown)
+
     def _stand_in(self, atom: Atom) -> tuple[str | None, float]:
         """A sampled column, and how many times more values to expect."""
         if atom.column in self.codes:
             return atom.column, 1.0
-        expression, constants = expression_of(atom), constants_of(atom)
+        return self._sampled_as(expression_of(atom), constants_of(atom))
+
+    def _sampled_as(self, expression: str, constants: int) -> tuple[str | None, float]:
         if expression in self.expressions:
             name, known = self.expressions[expression]
             return name, max(1.0, (constants + 1) / (known + 1))
-        if isinstance(atom, Dimension):
-            return None, GUESS
-        return None, constants + 1.0
+        return None, GUESS if expression.startswith("dimension ") else constants + 1.0
 
     def _sampled(self, names: frozenset[str]) -> Curve:
         if not names:
@@ -93,7 +102,9 @@ def profile_of(atoms: Iterable[Atom], values: Mapping[str, np.ndarray]) -> Profi
     codes, expressions = {}, {}
     for atom in atoms:
         codes[atom.column] = np.unique(values[atom.column], return_inverse=True)[1].reshape(-1)
-        expressions[expression_of(atom)] = (atom.column, constants_of(atom))
+        found = (atom.column, constants_of(atom))
+        known = expressions.setdefault(expression_of(atom), found)
+        expressions[expression_of(atom)] = max(known, found, key=lambda pair: pair[1])
     return Profile(codes, expressions)
 
 

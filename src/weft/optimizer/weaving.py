@@ -51,28 +51,37 @@ class Weaving:
     tolerance: float = 0.2
     forced: str | None = None  # one of FORCED, "random:<seed>"
 
-    def kinds(self, needs: Sequence[Need]) -> dict[str, KindKey]:
-        """The kind of node for each class."""
+    def kinds(
+        self, needs: Sequence[Need], standing: Mapping[str, fusing.Expressions] | None = None
+    ) -> dict[str, KindKey]:
+        """The kind of node for each class. `standing`: the expressions of those that they read."""
         groups: dict[tuple, list[Need]] = defaultdict(list)
         for need in needs:
             columns = tuple(sorted(d.column for d in need.value.dimensions))
             groups[columns, need.value.is_versioned, need.value.window is None].append(need)
         found: dict[str, KindKey] = {}
         for (columns, is_versioned, _), members in groups.items():
-            home = self._fused(members)
+            home = self._fused(members, standing or {})
             for need in members:
                 asked = fusing.signature_of(need.value.predicate)
                 found[need.key] = (columns, is_versioned, home[asked])
         return found
 
-    def _fused(self, members: list[Need]) -> dict[fusing.Expressions, fusing.Expressions]:
+    def _fused(
+        self, members: list[Need], standing: Mapping[str, fusing.Expressions]
+    ) -> dict[fusing.Expressions, fusing.Expressions]:
         predicates = [need.value.predicate for need in members]
         windows = [need.value.window for need in members]
         if self.forced is not None or windows[0] is None:
             return {asked: asked for asked in map(fusing.signature_of, predicates)}
         widths = sorted(panes_of(window).width for window in windows)
         panes = fusing.Panes(widths[len(widths) // 2], max(map(longest, windows)))
-        return fusing.fuse(members[0].value.dimensions, predicates, panes, self.measures)
+        now = {
+            fusing.signature_of(need.value.predicate): standing[need.key]
+            for need in members
+            if need.key in standing
+        }
+        return fusing.fuse(members[0].value.dimensions, predicates, panes, self.measures, now)
 
     def homes(
         self, needs: Sequence[Need], kinds: Mapping[str, KindKey], current: Mapping[str, Home]

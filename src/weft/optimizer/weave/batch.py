@@ -71,14 +71,47 @@ class EngineCosts:
     is_even = True
 
     def tree(self, load: Load, stream: Stream) -> Number:
-        return self.costs.of(work_of(load, stream)) / stream.batch
+        reading = self.costs.of(reads_of(load, stream))
+        return (self.folding(load, stream) + reading) / stream.batch
+
+    def folding(self, load: Load, stream: Stream) -> Number:
+        """Of many trees most are alike in panes, levels and what they hold: each is costed once."""
+        if np.ndim(load.edge_rate) == 0 or np.size(load.edge_rate) < 32:
+            return self.costs.of(folds_of(load, stream))
+        levels = levels_of(load.longest * load.edge_rate)
+        what = np.asarray(load.cells) * LEVELS + np.minimum(levels, LEVELS - 1)
+        _, first, places = np.unique(
+            load.edge_rate + 1j * what, return_index=True, return_inverse=True
+        )
+        each = Load(
+            load.edge_rate[first], 0.0, 0.0, 0.0, load.longest[first],
+            np.asarray(load.cells)[first],
+        )  # fmt: skip
+        return self.costs.of(folds_of(each, stream))[places]
 
     def partials(self, load: Load, stream: Stream) -> Number:
-        return work_of(load, stream)["cell"] / stream.batch
+        return folds_of(load, stream)["cell"] / stream.batch
 
 
 def work_of(load: Load, stream: Stream) -> dict[str, Number]:
     """What a tree, or each of many, does in one batch, by what it is charged for."""
+    return folds_of(load, stream) | reads_of(load, stream)
+
+
+def reads_of(load: Load, stream: Stream) -> dict[str, Number]:
+    """Merging windows as they close: about 1 + 2·log2 partials for each row of an answer."""
+    rate = np.maximum(np.asarray(load.edge_rate, dtype=float), 1e-300)
+    windows = np.asarray(load.window_rate) * stream.batch
+    bits = np.asarray(load.window_bits) * stream.batch + windows * np.log2(rate)
+    return {
+        "read": windows + 2 * np.maximum(0.0, bits),
+        "answer": windows,
+        "part": (windows > 0).astype(float),
+    }
+
+
+def folds_of(load: Load, stream: Stream) -> dict[str, Number]:
+    """Folding rows into cells and levels."""
     kinds, span, rows = stream.counts, stream.batch, stream.rate * stream.batch
     rate = np.asarray(load.edge_rate, dtype=float)
     roots = kinds.roots(load.cells)
@@ -96,8 +129,6 @@ def work_of(load: Load, stream: Stream) -> dict[str, Number]:
     sources = np.take_along_axis(cells, np.maximum(roots, 0), axis=-1)
     steps = np.where(held, sources, 0.0).sum(-1) * levels
     is_plain = (held.sum(-1) == 1) & (levels == 1)  # cells are partials as they are
-    windows = np.asarray(load.window_rate) * span
-    bits = np.asarray(load.window_bits) * span + windows * np.log2(np.maximum(rate, 1e-300))
     sets = is_root.sum(-1)
     return {
         "tree": np.ones_like(rate),
@@ -106,9 +137,6 @@ def work_of(load: Load, stream: Stream) -> dict[str, Number]:
         "expand": rows * np.where(sets > 1, sets, 0),
         "step": np.where(is_plain, 0.0, steps),
         "cell": written,
-        "read": windows + 2 * np.maximum(0.0, bits),
-        "answer": windows,
-        "part": (windows > 0).astype(float),
     }
 
 
