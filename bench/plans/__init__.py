@@ -79,7 +79,7 @@ def measured(spark, folder: Path, workload: Workload, arguments, costs, console:
     console.print(f"[bold]{workload.name}[/]: {workload.about}", highlight=False)
     open_ones = {
         plan: opened(
-            spark, folder / workload.name.replace(" ", "_") / plan, workload, forced, costs
+            spark, folder / f"{workload.name} {plan}".replace(" ", "_"), workload, forced, costs
         )
         for plan, forced in PLANS.items()
     }

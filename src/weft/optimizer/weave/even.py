@@ -11,7 +11,8 @@ Not a measure: |(x ∪ y) ∩ w| does not follow from the pairs, so `common` is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,6 +64,40 @@ class EvenSpace:
 
     def holds(self, edges: Edges) -> bool:
         return True
+
+
+class Members:
+    """The bundles of one tree, ready to say what it would be without any one of them."""
+
+    def __init__(self, bundles: Sequence[tuple[Query, ...]]) -> None:
+        self._place = {id(bundle): i for i, bundle in enumerate(bundles)}
+        panes = [even_panes(bundle[0].classes) for bundle in bundles]
+        self._before = _running(panes)
+        self._after = _running(panes[::-1])[::-1]
+        self._kinds = Counter(bundle[0].dimensions for bundle in bundles)
+        self._longest = sorted(max(q.length for q in bundle) for bundle in bundles)
+
+    def panes_without(self, bundle: tuple[Query, ...]) -> tuple[int, int]:
+        i = self._place[id(bundle)]
+        found = [p for p in (self._before[i], self._after[i + 1]) if p is not None]
+        return even_panes(tuple(found))
+
+    def kinds_without(self, bundle: tuple[Query, ...]) -> frozenset[str]:
+        gone = bundle[0].dimensions
+        kept = (kinds for kinds, n in self._kinds.items() if kinds != gone or n > 1)
+        return frozenset().union(*kept)
+
+    def longest_without(self, bundle: tuple[Query, ...]) -> int:
+        is_longest = max(q.length for q in bundle) == self._longest[-1]
+        return self._longest[-2 if is_longest else -1]
+
+
+def _running(panes: list[tuple[int, int]]) -> list[tuple[int, int] | None]:
+    """The panes of the first i, for every i; none of none."""
+    found: list[tuple[int, int] | None] = [None]
+    for each in panes:
+        found.append(each if found[-1] is None else even_panes((found[-1], each)))
+    return found
 
 
 def even_rate(queries: Iterable[Query]) -> float:
