@@ -13,6 +13,7 @@ No Share and the two weaves fold trees apart even where their panes are equal, a
 from __future__ import annotations
 
 import os
+import re
 import statistics
 import tempfile
 from pathlib import Path
@@ -79,7 +80,7 @@ def measured(spark, folder: Path, workload: Workload, arguments, costs, console:
     console.print(f"[bold]{workload.name}[/]: {workload.about}", highlight=False)
     open_ones = {
         plan: opened(
-            spark, folder / f"{workload.name} {plan}".replace(" ", "_"), workload, forced, costs
+            spark, folder / re.sub(r"\W+", "_", f"{workload.name} {plan}"), workload, forced, costs
         )
         for plan, forced in PLANS.items()
     }
