@@ -88,7 +88,7 @@ def _is_in(home, live: LiveNode) -> bool:
 def _paper(network: Network, measures: Measures, key: str) -> tuple[float, float]:
     """Eq. 1 of the class's tree and Eq. 3 of the plan, in aggregate operations a second."""
     needs = {k: n for k, n in needs_of(network).items() if n.value.window is not None}
-    weaving = Weaving(measures)
+    weaving = Weaving(measures, forced="shared")  # which nodes there are does not matter here
     asked = list(needs.values())
     queries = weaving.queries(asked, weaving.kinds(asked))
     seen, stream = weaving.paper_view(queries, asked)

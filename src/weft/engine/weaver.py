@@ -14,7 +14,7 @@ are still the same when it is done.
 from __future__ import annotations
 
 import json
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,7 @@ class Watched:
 
     looks: int = 0
     batch_id: int = -1
+    looked: object = None  # the batch and the classes of the last look
     regret: float = 0.0
     classes: object = None  # for which the fresh plan was woven
     fresh: Plan | None = None
@@ -104,6 +105,8 @@ class Weaver:
         if self.forced is not None:
             return
         watched = self._watched.setdefault(stream.id, Watched())
+        if watched.looked == (stream.batch_id, _fingerprint(network)) and watched.weaving is None:
+            return  # nothing came since the last look
         if watched.looks % SAMPLE_EVERY == 0 or not self._knows(stream.id, network):
             self._sample(stream)
         self._learn(stream)
@@ -118,6 +121,7 @@ class Weaver:
         if watched.fresh is not None:
             self._judge(stream, network, watched, weaving.measures)
         watched.batch_id = stream.batch_id
+        watched.looked = (stream.batch_id, classes)
 
     def _knows(self, stream_id: int, network: Network) -> bool:
         from weft.spark.profiling import atoms_of
@@ -152,19 +156,13 @@ class Weaver:
         watched.classes, watched.fresh_for = classes, weaving.measures
         watched.weaving = self._pool.submit(plan_nodes, needs, weaving)
 
-    def _collect(self, watched: Watched, timeout: float = 0.0) -> None:
-        if watched.weaving is None:
-            return
-        try:
-            watched.fresh = watched.weaving.result(timeout)
-        except TimeoutError:
-            return
-        watched.weaving = None
+    def _collect(self, watched: Watched) -> None:
+        if watched.weaving is not None and watched.weaving.done():
+            watched.fresh, watched.weaving = watched.weaving.result(), None
 
     def settle(self) -> None:
         """Wait for plans that are being woven, so that the next look has them."""
-        for watched in self._watched.values():
-            self._collect(watched, timeout=None)
+        wait([w.weaving for w in self._watched.values() if w.weaving is not None])
 
     # deciding, and changing
 
