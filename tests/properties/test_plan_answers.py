@@ -58,6 +58,34 @@ def test_answers_are_the_same_whatever_the_plan(seed, tmp_path):
         assert log and all(why.startswith("forced") for why in log)
 
 
+def test_answers_are_the_same_where_trees_are_fed_by_finer_ones(tmp_path):
+    """Factor windows wherever they can be: coarser trees, and a base that nobody reads."""
+    rng = random.Random("fed")
+    stream, live = Stream(rng), {}
+    with weft.connect(tmp_path) as db:
+        db.sql(f"CREATE STREAM s ({COLUMNS}, WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS)")
+        register(db, rng, live, QUERIES // 2)
+        step(db, stream, live)
+        force(db, "shared")
+        step(db, stream, live)
+        force(db, "fed")
+        assert fed_nodes(db), "no node is computed from one with finer panes"
+        for _ in range(2):
+            step(db, stream, live)
+        register(db, rng, live, QUERIES // 8)  # filled from the rows, fed from then on
+        step(db, stream, live)
+        check_changes(db, live)
+
+
+def fed_nodes(db: weft.Database) -> list[int]:
+    nodes = db._engine.batches.network(1).nodes
+    return [
+        n.id
+        for n in nodes.values()
+        if n.parent_id in nodes and nodes[n.parent_id].node.panes != n.node.panes
+    ]
+
+
 def force(db: weft.Database, way: str | None) -> None:
     with db._engine.catalog.read() as view:
         (found,) = view.streams()

@@ -258,6 +258,22 @@ def test_a_coarse_tree_is_fed_by_a_finer_one_where_cells_are_few():
     assert all(p.conditions for p in wide), "a base as large as the rows feeds nobody"
 
 
+FED = {"tree": 5000.0, "row": 1.0, "expand": 1.0, "step": 1e-4, "cell": 5.0}  # rows dear, cells too
+
+
+def test_where_rows_and_cells_are_dear_trees_are_apart_and_fed():
+    needs = [need(1, 1), need(7, 28), need(60, 600)]
+    measures = Measures(100_000, 60 * SECOND, sampled(needs, sym=20), BatchCosts(**FED))
+    planned = plan_nodes(needs, Weaving(measures))
+    assert len({p.node.panes for p in planned if p.conditions}) == 3
+    assert sum(p.parent is None for p in planned) == 1
+    for item in planned:
+        if item.parent is not None:
+            fine, coarse = planned[item.parent].node.panes, item.node.panes
+            assert joined(fine, coarse) == fine
+            assert set(item.node.statistics) <= set(planned[item.parent].node.statistics)
+
+
 def test_a_base_that_nobody_asked_for_feeds_trees_where_it_pays():
     needs = [need(s, 40 * s, by=()) for s in (4, 6)]
     dear = replace(BatchCosts(), step=0.05, cell=0.2, tree=300.0)

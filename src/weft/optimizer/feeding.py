@@ -96,18 +96,21 @@ def _can_feed(fine: Node, coarse: Node) -> bool:
 
 
 def with_base(planned: Sequence[PlannedNode]) -> tuple[PlannedNode, ...] | None:
-    """The plan with a base below all its trees: a node for each set of columns of their roots."""
+    """The plan with a base below all its trees: a node for each set of columns of their roots that
+    the finest tree lacks."""
     roots = [p.node for p in planned if p.parent is None and p.node.panes is not None]
     roots = [node for node in roots if all(s.is_light for s in node.statistics)]
     panes = reduce(joined, [node.panes for node in roots], roots[0].panes) if roots else None
-    if panes is None or any(node.panes == panes for node in roots):
-        return None
+    finest = [node for node in roots if node.panes == panes]
     highest = {
         (node.columns, node.is_versioned): node
         for node in roots
         if not any(_is_below(node, other) for other in roots)
+        and not any(_is_below(node, other) or _is_alike(node, other) for other in finest)
     }
     bases = [_base(node, panes) for node in highest.values()]
+    if not bases:
+        return None
     moved = [
         replace(p, parent=None if p.parent is None else p.parent + len(bases)) for p in planned
     ]
@@ -117,6 +120,10 @@ def with_base(planned: Sequence[PlannedNode]) -> tuple[PlannedNode, ...] | None:
 def _is_below(node: Node, other: Node) -> bool:
     same = node.is_versioned == other.is_versioned
     return same and set(node.column_names()) < set(other.column_names())
+
+
+def _is_alike(node: Node, other: Node) -> bool:
+    return node.columns == other.columns and node.is_versioned == other.is_versioned
 
 
 def _base(node: Node, panes: Panes) -> PlannedNode:

@@ -31,7 +31,8 @@ from weft.optimizer.weave.local import improved
 from weft.optimizer.weave.plan import Plan, plan_of
 from weft.optimizer.weave.windows import Query, cumulating, in_ticks
 
-FORCED = ("none", "shared", "paper", "random")
+FED = "fed"  # a tree for each set of panes, computed from finer ones wherever that can be
+FORCED = ("none", "shared", "paper", FED, "random")
 KindKey = tuple[tuple[str, ...], bool, fusing.Expressions]  # dimensions, versioned, expressions
 
 
@@ -96,7 +97,7 @@ class Weaving:
         for number, tree in enumerate(plan, 1):
             own = [panes_of(named[key].value.window) for key in tree]
             own += [current[key].panes for key in tree if key in current]
-            home = Home(reduce(joined, own), number if self.forced else 0)
+            home = Home(reduce(joined, own), number if self.forced not in (None, FED) else 0)
             found |= dict.fromkeys(tree, home)
         return found
 
@@ -165,7 +166,7 @@ class Weaving:
 
     def _forced(self, queries: list[Query], needs: Sequence[Need]) -> Plan:
         how, _, seed = self.forced.partition(":")
-        if how == "none":
+        if how in ("none", FED):
             return no_share(queries)
         if how == "shared":
             return shared(queries)
