@@ -15,6 +15,7 @@ BENCHMARKS = {
     "pipeline": "what a batch costs on the recompute path (half a minute)",
     "windows": "thousands of window aggregates, against Spark's own streaming (minutes)",
     "weave": "which queries share a tree, and what it saves (minutes)",
+    "plans": "real batches under the chosen plan and under three others (minutes)",
     "argus": "the experiments of the ARGUS paper (minutes)",
     "psoup": "the experiments of the PSoup paper (minutes)",
 }

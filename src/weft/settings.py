@@ -18,6 +18,9 @@ class Settings:
     )
     compact_bytes: int = 64 * 2**20  # a file this large is left alone; for large batches
     grace_seconds: int = 60  # how long dropped files stay for readers; for slow readers
+    weave_tolerance: float = (
+        0.2  # a plan may cost this share more than a fresh one; for streams that change
+    )
     parallel: int = 4  # evaluations at a time; for larger machines
     driver_memory: str = "2g"  # of the embedded Spark; for large batches on one machine
     java_options: str = ""  # for Spark's JVM; -XX:TieredStopAtLevel=1 halves the cost of short runs

@@ -59,7 +59,8 @@ SETUP_NAMES = (
 )  # fmt: skip
 CYCLE = (
     "push", "insert_symbol", "push", "run", "register", "set_limit", "push_odd", "run",
-    "advance", "drop", "update_symbol", "push_quotes", "delete_symbol", "run", "replace", "push",
+    "advance", "drop", "update_symbol", "push_quotes", "reweave", "delete_symbol", "run", "replace",
+    "push",
 )  # fmt: skip
 ONE_ROUND = len(SETUP) + len(CYCLE)
 
@@ -127,11 +128,25 @@ def perform(db, k: int) -> None:
         )
     elif kind == "drop":
         db.sql(f"DROP QUERY {registered(last('register', k))}")
+    elif kind == "reweave":
+        reweave(db)
     elif kind == "replace":
         db.sql(
             f"CREATE OR REPLACE CONTINUOUS QUERY capped AS SELECT {k} AS version, t.id, l.cap "
             "FROM trades [RANGE 60 SECONDS] t JOIN limits l ON t.sym = l.sym"
         )
+
+
+def reweave(db) -> None:
+    """Change the plan of trades to another one, and back the next time."""
+    engine = db._engine
+    with engine.lock:
+        with engine.catalog.read() as view:
+            stream = view.find("trades")
+        nodes = engine.batches.network(stream.id).folding()
+        is_apart = any(live.node.apart for live in nodes)
+        engine.weaver.force(stream.id, None if is_apart else "none")
+        engine.weaver.forced = None
 
 
 def happened(db, k: int) -> bool:
@@ -165,7 +180,7 @@ def happened(db, k: int) -> bool:
     if kind == "advance":
         clock = next(s.clock for s in db.status().streams if s.name == "trades")
         return clock is not None and clock >= base(k)
-    return False  # run: doing it again changes nothing
+    return False  # run, reweave: doing it again changes no answer
 
 
 def _id_in(raw: str) -> int:

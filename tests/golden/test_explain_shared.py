@@ -168,7 +168,7 @@ def test_the_catalog_is_relations(db) -> None:
         "SELECT DISTINCT merge_rule FROM weft.group_columns WHERE statistic = 'sum(qty)'"
     )
     assert merges.to_pylist() == [{"merge_rule": "sum(s_cc756b9f3808)"}]
-    assert db.sql("SELECT * FROM weft.segments").num_rows == 5
+    assert db.sql("SELECT * FROM weft.segments").num_rows == 4
     assert db.sql("SELECT * FROM weft.streams").column("evaluations").to_pylist() == [2]
 
 

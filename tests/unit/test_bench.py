@@ -30,7 +30,10 @@ def test_a_name_comes_first_and_its_options_follow():
 def test_an_unknown_benchmark_is_refused(capsys):
     with pytest.raises(SystemExit):
         benchmarks.main(["nonsense"])
-    assert "there are latency, pipeline, windows, weave, argus, psoup" in capsys.readouterr().err
+    assert (
+        "there are latency, pipeline, windows, weave, plans, argus, psoup"
+        in capsys.readouterr().err
+    )
 
 
 def test_without_a_name_the_benchmarks_are_listed(capsys):
@@ -230,3 +233,18 @@ def test_argus_compares_what_stands_with_an_oracle(tmp_path, spark):
         stage.close()
     assert found["checked"] == 2
     assert found["seconds"] > 0
+
+
+def test_plans_are_judged_by_the_best_of_the_others():
+    from bench import plans
+    from bench.plans.workloads import WORKLOADS, batch
+
+    assert len(WORKLOADS) >= 6 and len({w.name for w in WORKLOADS}) == len(WORKLOADS)
+    assert batch(WORKLOADS[0], 1, 500).num_rows == 500
+    times = {"chosen": [100.0], "no share": [300.0], "shared": [98.0], "paper": [150.0]}
+    described = {plan: {"trees": 1} for plan in plans.PLANS}
+    found = plans.figure(WORKLOADS[0], times, times, described)
+    assert found["ratio"] == pytest.approx(100 / 98)
+    verdict = plans.judge([found])
+    assert verdict["within"] == [WORKLOADS[0].name] and not verdict["better_than"]["shared"]
+    assert verdict["better_than"]["no share"] == [WORKLOADS[0].name]

@@ -11,7 +11,7 @@ from sqlglot import parse_one
 from weft.logical.statistics import Dimension, Statistic
 from weft.logical.windows import Hopping
 from weft.optimizer.factors import EVERYTHING, factor
-from weft.optimizer.lattice import Need
+from weft.optimizer.need import Need
 from weft.optimizer.network import Network
 from weft.optimizer.nodes import AggregateClass, LiveClass
 from weft.optimizer.placing import Placement, place

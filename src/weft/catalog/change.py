@@ -104,7 +104,8 @@ class Change(View):
             c = s.evaluations.c
             self._c.execute(sa.delete(s.evaluations).where(c.query_id == record.id))
         if isinstance(record, StreamRecord):
-            self._c.execute(sa.delete(s.set_aside).where(s.set_aside.c.stream_id == record.id))
+            for found in (s.set_aside, s.profiles, s.weaves):
+                self._c.execute(sa.delete(found).where(found.c.stream_id == record.id))
 
     def add_segments(self, found: Iterable[Segment]) -> None:
         rows = [
@@ -236,6 +237,15 @@ class Change(View):
         e = s.group_expressions
         is_used = sa.tuple_(e.c.stream_id, e.c.name).in_(used)
         self._c.execute(sa.delete(e).where(sa.not_(is_used)))
+
+    def set_profile(self, stream_id: int, sample: bytes) -> None:
+        self._c.execute(sa.delete(s.profiles).where(s.profiles.c.stream_id == stream_id))
+        row = {"stream_id": stream_id, "sample": sample, "taken_at": now_micros()}
+        self._c.execute(sa.insert(s.profiles).values(row))
+
+    def add_weave(self, **values: object) -> None:
+        """Log that a plan was changed, and why."""
+        self._c.execute(sa.insert(s.weaves).values(at=now_micros(), **values))
 
     def add_aggregate(self, name: str, statement: str) -> None:
         self.remove_aggregate(name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-VERSION = "0003"  # the newest migration, see migrations/versions
+VERSION = "0004"  # the newest migration, see migrations/versions
 
 metadata = sa.MetaData()
 
@@ -228,4 +228,30 @@ aggregates = sa.Table(
     metadata,
     sa.Column("folded", sa.String(128), primary_key=True),
     sa.Column("statement", sa.Text, nullable=False),  # user-defined ones; built-in ones need none
+)
+
+# The weave optimiser: a sample of each stream's rows, coded (optimizer/profile.py), and a log of the
+# plans that were changed.
+
+profiles = sa.Table(
+    "profiles",
+    metadata,
+    sa.Column("stream_id", sa.BigInteger, primary_key=True),
+    sa.Column("sample", sa.LargeBinary, nullable=False),
+    sa.Column("taken_at", sa.BigInteger, nullable=False),
+)
+
+weaves = sa.Table(
+    "weaves",
+    metadata,
+    _id(),
+    sa.Column("stream_id", sa.BigInteger, nullable=False),
+    sa.Column("tick", sa.BigInteger, nullable=False),  # it holds from the next one on
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("what", sa.Text, nullable=False),
+    sa.Column("why", sa.Text, nullable=False),
+    sa.Column("ms_before", sa.Float, nullable=False),  # a batch by the costs then
+    sa.Column("ms_after", sa.Float, nullable=False),
+    sa.Column("trees_before", sa.BigInteger, nullable=False),
+    sa.Column("trees_after", sa.BigInteger, nullable=False),
 )

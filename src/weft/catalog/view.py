@@ -127,6 +127,22 @@ class View:
         query = sa.select(s.batches).order_by(s.batches.c.id.desc()).limit(limit)
         return list(self._c.execute(query))
 
+    def stream_batches(self, stream_id: int, limit: int) -> list[sa.Row]:
+        """The newest batches of a stream, newest first."""
+        c = s.batches.c
+        query = sa.select(s.batches).where(c.stream_id == stream_id)
+        return list(self._c.execute(query.order_by(c.id.desc()).limit(limit)))
+
+    def profile(self, stream_id: int) -> bytes | None:
+        c = s.profiles.c
+        return self._c.execute(sa.select(c.sample).where(c.stream_id == stream_id)).scalar()
+
+    def weaves(self, stream_id: int, limit: int) -> list[sa.Row]:
+        """The newest changes of a stream's plan, newest first."""
+        c = s.weaves.c
+        query = sa.select(s.weaves).where(c.stream_id == stream_id)
+        return list(self._c.execute(query.order_by(c.id.desc()).limit(limit)))
+
     def evaluations(self, query_id: int) -> list[sa.Row]:
         c = s.evaluations.c
         query = sa.select(s.evaluations).where(c.query_id == query_id).order_by(c.evaluation)

@@ -225,6 +225,35 @@ def top(
 
 
 @app.command()
+def calibrate(
+    rows: Annotated[
+        int, typer.Option(min=1000, metavar="N", help="Rows of the largest batches.")
+    ] = 200_000,
+    warehouse: Warehouse = HERE,
+    catalog: Catalog = None,
+) -> None:
+    """Measure what work costs on this machine, for the weave optimiser (a minute or two)."""
+    from rich.table import Table
+
+    console = Console()
+    with database(warehouse, catalog) as db:
+        from weft.delivery import calibrate as measuring
+
+        with console.status("starting Spark") as status:
+            found = measuring.calibrate(db, rows, status.update)
+        table = Table("what", "as shipped", "before", "measured")
+        for line in measuring.lines(found):
+            table.add_row(*line)
+        console.print(table)
+        low, high = found.spread()
+        console.print(
+            f"{len(found.observations)} batches; median error {measuring.median_error(found):.0%},"
+            f" most within {low:.2f} to {high:.2f} of what they took",
+            highlight=False,
+        )
+
+
+@app.command()
 def demo(
     keep: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep the warehouse in this folder.")

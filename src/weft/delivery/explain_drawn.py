@@ -8,6 +8,7 @@ from weft.delivery.explain_shared import (
     SharedExplained,
     StatisticExplained,
 )
+from weft.delivery.explain_weave import weave_lines
 from weft.delivery.explain_would import WouldShare
 from weft.optimizer.described import counted
 
@@ -39,6 +40,8 @@ def shared_lines(found: SharedExplained) -> list[str]:
     for route in found.routes:
         lines += _route_lines(route, is_only=len(found.routes) == 1)
     lines.append(f"tree       {found.tree}")
+    if found.weave is not None:
+        lines += weave_lines(found.weave)
     for node in found.nodes:
         lines += _node_lines(node)
     lines += [f"may fail   {text}" for text in found.may_fail]

@@ -12,6 +12,7 @@ import numpy as np
 
 from weft.catalog.records import QueryRecord, StreamRecord, to_instant
 from weft.catalog.view import View
+from weft.delivery.explain_weave import WeaveExplained, explain_weave
 from weft.logical.panes import Panes, Windows, cover, longest, windows_between
 from weft.logical.windows import Cumulating, Hopping, instant, microseconds
 from weft.optimizer.described import (
@@ -90,6 +91,7 @@ class SharedExplained:
     routes: list[RouteExplained]
     nodes: list[NodeExplained]  # on its routes and above them, parents first
     tree: str
+    weave: WeaveExplained | None  # None: it has no panes
     finish: str
     may_fail: list[str]  # what fails on some rows: who reads an answer that holds one is told
 
@@ -137,6 +139,7 @@ def explain_shared(view: View, record: QueryRecord) -> SharedExplained:
         [_route(users.network, found.value, route, stream.clock) for route in found.routes],
         [_node(view, users, live) for live in chain],
         _tree(stream.name, users.network, found, record.name),
+        explain_weave(view, stream, users.network, found),
         finish.spark if finish.on_spark else finish.duck, [text for _, text in finish.failures],
     )  # fmt: skip
 

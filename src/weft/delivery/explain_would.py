@@ -61,7 +61,8 @@ def explain_would(
     )  # fmt: skip
     users = load_users(view, stream.id)
     tick = int(view.fact("tick") or 0) + 1
-    placement = place(users.network, [sharing.need], tick, stream.pruned_rows == 0)
+    weaving = engine.weaver.weaving(stream.id)
+    placement = place(users.network, [sharing.need], tick, stream.pruned_rows == 0, weaving)
     return _described(users, stream, sharing, placement)
 
 

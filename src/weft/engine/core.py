@@ -21,6 +21,7 @@ from weft.catalog.view import View
 from weft.engine import aggregates, data, registry, selecting
 from weft.engine.answers import Reads
 from weft.engine.plans import Plans
+from weft.engine.weaver import Weaver
 from weft.errors import SqlError
 from weft.logical.relations import Emit, StreamDefinition, TableDefinition
 from weft.logical.windows import microseconds
@@ -63,6 +64,7 @@ class Engine:
         self._loop = None
         self._unmaintained = 0  # batches since the last round of maintenance
         self.reads = Reads()
+        self.weaver = Weaver(self)
 
     # the writer
 
@@ -124,8 +126,9 @@ class Engine:
 
                 self.become_writer()
                 self._batches = Batches(
-                    self.spark, self.catalog, self.root, self.plans.load(), self.settings.parallel
-                )
+                    self.spark, self.catalog, self.root, self.plans.load(), self.settings.parallel,
+                    self.weaver.weaving,
+                )  # fmt: skip
             return self._batches
 
     @property
@@ -293,7 +296,7 @@ class Engine:
                 raise run_problem(error, f'heartbeat of stream "{name}"') from error
 
     def maintain(self) -> None:
-        """Prune, compact and sweep, between batches."""
+        """Prune, compact and sweep, and look after the plans, between batches."""
         from weft.spark.maintain import Maintainer
 
         batches = self.batches
@@ -303,11 +306,13 @@ class Engine:
             Maintainer(
                 batches.spark, self.catalog, self.root, self.plans.by_id, self.settings
             ).run()
+            self.weaver.look()
 
     def close(self) -> None:
         try:
             self.stop()
         finally:
+            self.weaver.close()
             if self._session is not None and self._given_session is None:
                 from weft.spark.session import release_session
 

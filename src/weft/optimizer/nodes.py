@@ -32,6 +32,7 @@ class Node:
     columns: tuple[Atom, ...]
     statistics: tuple[Statistic, ...]
     is_versioned: bool = False
+    apart: int = 0  # nodes of another number are never folded together: forced plans only
 
     def column_names(self) -> tuple[str, ...]:
         return tuple(atom.column for atom in self.columns)

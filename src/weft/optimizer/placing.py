@@ -1,8 +1,9 @@
 """Placing new queries in a stream's network: which class, which node, and what must change.
 
 A query joins the class it equals; a class reads the smallest node that has what it needs; where none
-has, the lattice is planned anew and the nodes that differ are made, the rest stays (ARGUS §3.1: the
-network is expanded by what is new). A `Placement` is a value; nothing is changed here.
+has, it is woven into the trees that stand (Weave Share §5.2) and the nodes that differ are made, the
+rest stays (ARGUS §3.1: the network is expanded by what is new). `reweave` places all classes anew.
+A `Placement` is a value; nothing is changed here.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from weft.optimizer.lattice import Need, PlannedNode, choose, plan_nodes
+from weft.optimizer.lattice import PlannedNode, choose
+from weft.optimizer.need import Need
 from weft.optimizer.network import Network
 from weft.optimizer.nodes import LiveClass, LiveNode, Node, Route
+from weft.optimizer.planning import plan_nodes
 from weft.optimizer.predicates import Condition
+from weft.optimizer.weaving import Home, Weaving
 
 NEW = -1  # nodes to be made are numbered -1, -2, … until the catalog gives them ids
 
@@ -30,21 +34,30 @@ class Placement:
     retired: set[int] = field(default_factory=set)
 
 
-def place(network: Network, needs: Sequence[Need], tick: int, can_refill: bool) -> Placement:
+def place(
+    network: Network,
+    needs: Sequence[Need],
+    tick: int,
+    can_refill: bool,
+    weaving: Weaving | None = None,
+) -> Placement:
     """Find each need a class and a node. `can_refill`: every row since the start is retained."""
+    weaving = weaving or Weaving()
     placement = Placement([_apart(network, need, tick, can_refill) for need in needs])
     pending = []
     for need in _together(placement.needs):
         known = network.classes.get(need.key)
         if known is not None and _serves(network, known, need):
             continue
-        found = choose(network.folding(), _with_known(network, need))
+        found = None
+        if weaving.forced is None:
+            found = choose(network.folding(), _with_known(network, need), weaving.measures)
         if found is not None:
             _settle(network, need.key, Route(found[0].id, found[1], 0, None), placement)
         else:
             pending.append(need)
     if pending:
-        _replan(network, pending, tick, can_refill, placement)
+        _replan(network, pending, tick, can_refill, placement, weaving)
     return placement
 
 
@@ -59,6 +72,49 @@ def _together(needs: Sequence[Need]) -> list[Need]:
             is_eager=other.is_eager or need.is_eager,
         )
     return list(found.values())
+
+
+def reweave(network: Network, tick: int, weaving: Weaving) -> Placement:
+    """Place all classes anew, by a plan from scratch: the nodes that it lacks fold from the next
+    tick on, and classes read on from them. No row is folded again, no partial is moved."""
+    return switched(network, plan_nodes(list(needs_of(network).values()), weaving), tick)
+
+
+def switched(network: Network, planned: Sequence[PlannedNode], tick: int) -> Placement:
+    """What takes a network to a plan."""
+    placement = Placement([])
+    ids = _matched(network, planned, placement, tick + 1)
+    for item, node_id in zip(planned, ids, strict=True):
+        for key, condition in item.conditions.items():
+            known = network.classes.get(key)
+            if known is not None and known.open_route.node_id != node_id:
+                placement.moved[key] = Route(node_id, condition, tick + 1, None)
+    placement.retired = {live.id for live in network.folding()} - set(ids)
+    return placement
+
+
+def needs_of(network: Network) -> dict[str, Need]:
+    """What the classes of a network need, by their keys."""
+    return {
+        c.value.key: Need(c.value, _union(c.statistics), c.eager_from is not None)
+        for c in network.classes.values()
+    }
+
+
+def homes_of(network: Network) -> dict[str, Home]:
+    """The panes that the classes of a network read."""
+    found = {}
+    for key, known in network.classes.items():
+        node = network.nodes[known.open_route.node_id].node
+        if node.panes is not None:
+            found[key] = Home(node.panes, node.apart)
+    return found
+
+
+def signatures_of(network: Network) -> dict[str, frozenset[str]]:
+    """The expressions of the nodes that the classes of a network read."""
+    nodes = {i: frozenset(a.key for a in n.node.signature()) for i, n in network.nodes.items()}
+    return {key: nodes[known.open_route.node_id] for key, known in network.classes.items()}
 
 
 def _serves(network: Network, known: LiveClass, need: Need) -> bool:
@@ -101,17 +157,20 @@ def _union(*groups) -> tuple:
 
 
 def _replan(
-    network: Network, pending: list[Need], tick: int, can_refill: bool, placement: Placement
+    network: Network,
+    pending: list[Need],
+    tick: int,
+    can_refill: bool,
+    placement: Placement,
+    weaving: Weaving,
 ) -> None:
-    needs = {
-        c.value.key: Need(c.value, _union(c.statistics), c.eager_from is not None)
-        for c in network.classes.values()
-    }
+    needs = needs_of(network)
     for need in pending:
         known = needs.get(need.key, need)
         both, is_eager = _union(known.statistics, need.statistics), known.is_eager or need.is_eager
         needs[need.key] = replace(need, statistics=both, is_eager=is_eager)
-    planned = plan_nodes(list(needs.values()), network.folding())
+    standing = signatures_of(network)
+    planned = plan_nodes(list(needs.values()), weaving, homes_of(network), standing)
     ids = _matched(network, planned, placement)
     for item, node_id in zip(planned, ids, strict=True):
         for key, condition in item.conditions.items():
@@ -122,18 +181,30 @@ def _replan(
             placement.retired.add(live.id)
 
 
-def _matched(network: Network, planned: Sequence[PlannedNode], placement: Placement) -> list[int]:
-    """The id of each planned node: that of a live one that is the same, else a new one."""
-    live = {(n.node, n.parent_id): n for n in network.folding() if n.born_tick == 0}
+def _matched(
+    network: Network, planned: Sequence[PlannedNode], placement: Placement, born: int = 0
+) -> list[int]:
+    """The id of each planned node: that of a live one that is the same, else a new one.
+
+    One that holds only part of the past serves those who read it, and no one else.
+    """
+    live = {(n.node, n.parent_id): n for n in network.folding()}
     ids: list[int] = []
     for item in planned:
         parent = None if item.parent is None else ids[item.parent]
         found = live.get((item.node, parent)) or _wider(network, item.node, parent)
+        if found is not None and found.born_tick > 0 and not born:
+            found = found if _only_readers(network, item, found.id) else None
         if found is None:
-            found = LiveNode(NEW - len(placement.made), network.stream_id, item.node, parent, 0)
+            found = LiveNode(NEW - len(placement.made), network.stream_id, item.node, parent, born)
             placement.made.append(found)
         ids.append(found.id)
     return ids
+
+
+def _only_readers(network: Network, item: PlannedNode, node_id: int) -> bool:
+    known = [network.classes.get(key) for key in item.conditions]
+    return all(found is not None and found.open_route.node_id == node_id for found in known)
 
 
 def _wider(network: Network, node: Node, parent: int | None) -> LiveNode | None:
@@ -143,8 +214,8 @@ def _wider(network: Network, node: Node, parent: int | None) -> LiveNode | None:
     """
     for live in network.folding():
         same = live.node.panes == node.panes and live.node.columns == node.columns
-        same = same and live.parent_id == parent
-        if same and live.node.is_versioned == node.is_versioned and live.born_tick == 0:
+        same = same and live.parent_id == parent and live.node.apart == node.apart
+        if same and live.node.is_versioned == node.is_versioned:
             has_all = set(node.statistics) <= set(live.node.statistics)
             if has_all and len(live.node.pyramid) >= len(node.pyramid):
                 return live

@@ -19,7 +19,7 @@ from weft.logical.statistics import Statistic
 from weft.logical.tried import NotTried, Tried, tried
 from weft.logical.windows import EPOCH, MICROSECOND, Landmark, Snapshot, Window
 from weft.optimizer.factors import factor, is_safe
-from weft.optimizer.lattice import Need
+from weft.optimizer.need import Need
 from weft.optimizer.nodes import AggregateClass, Finish
 from weft.plan.recompute import RecomputePlan
 from weft.plan.share import SharedQuery, share

@@ -195,6 +195,17 @@ def _stream_rows(view: View, _: Aggregates) -> Rows:
     ]  # fmt: skip
 
 
+def _weaves(view: View, _: Aggregates) -> Rows:
+    names = _streams(view)
+    return [
+        (
+            to_instant(row.at), names[row.stream_id], row.tick, row.what, row.why,
+            row.ms_before, row.ms_after, row.trees_before, row.trees_after,
+        )
+        for row in view.rows("weaves")
+    ]  # fmt: skip
+
+
 def _segments(view: View, _: Aggregates) -> Rows:
     return [
         (row.owner, row.part, row.path, row.rows, row.bytes, row.min_time, row.max_time, row.tick)
@@ -242,6 +253,11 @@ RELATIONS = {
         "name, source, time_column, clock TIMESTAMP, evaluations BIGINT, rows BIGINT, late BIGINT,"
         " rejected BIGINT, pruned BIGINT, retain",
         _stream_rows,
+    ),
+    "weft.weaves": _declared(
+        "at TIMESTAMP, stream, tick BIGINT, what, why, ms_before DOUBLE, ms_after DOUBLE,"
+        " trees_before BIGINT, trees_after BIGINT",
+        _weaves,
     ),
     "weft.segments": _declared(
         "owner, part, path, rows BIGINT, bytes BIGINT, min_time BIGINT, max_time BIGINT,"

@@ -29,12 +29,16 @@ from weft.catalog.change import Change
 from weft.catalog.records import QueryRecord, Segment, StreamRecord, to_instant
 from weft.catalog.store import Catalog
 from weft.optimizer.network import Network, load_network
+from weft.optimizer.placing import Placement
+from weft.optimizer.profile import Profile
 from weft.optimizer.selections import Selections, load_selections
+from weft.optimizer.weaving import Weaving
 from weft.plan.recompute import RecomputePlan, follows_table
 from weft.spark.answers import Outcome, evaluate
 from weft.spark.folding import Folding, next_clock, see
 from weft.spark.keep import keep_batch
 from weft.spark.levels import affected, evaluate_level, evaluate_levels
+from weft.spark.profiling import Observed, atoms_of, take_profile
 from weft.spark.selecting import SelectDraft, SelectRegistration
 from weft.spark.shared import Advance
 from weft.spark.sharing import Draft, Registration
@@ -73,6 +77,7 @@ class Batches:
         root: Path,
         plans: dict[int, RecomputePlan],
         parallel: int = 4,
+        weaving: Callable[[int], Weaving] = lambda _: Weaving(),
     ) -> None:
         self.spark = spark
         self._catalog = catalog
@@ -82,6 +87,8 @@ class Batches:
         self._folding = Folding(spark, catalog, root)
         self._networks: dict[int, Network] = {}  # of streams, as the catalog has them
         self._selections: dict[int, Selections] = {}
+        self._weaving = weaving  # how a stream's network is planned
+        self.observed = Observed()
 
     def network(self, stream_id: int) -> Network:
         """The shared network of a stream, read once and kept until it changes."""
@@ -159,6 +166,7 @@ class Batches:
             )  # fmt: skip
             crash_point("batch.before-commit")
         crash_point("batch.committed")
+        self.observed.note(record.id, self.network(record.id), advance, partials, elapsed)
         return BatchReport(
             record.name, batch_id, counts["rows"], counts["late"], counts["rejected"],
             len(outcomes), to_instant(clock), elapsed,
@@ -221,7 +229,7 @@ class Batches:
         state = next(s for s in world.streams.values() if s.record.id == stream_id)
         folded = [d for d in drafts if isinstance(d, Draft)]
         selected = [d for d in drafts if isinstance(d, SelectDraft)]
-        registration = Registration(world, state, network, folded, tick)
+        registration = Registration(world, state, network, folded, tick, self._weaving(stream_id))
         segments = registration.fill(self.spark, self._reserve_nodes)
         see(world, segments)
         outcomes = evaluate_level(
@@ -240,6 +248,37 @@ class Batches:
             crash_point("register.before-commit")
         self.forget_networks()
         crash_point("register.committed")
+
+    def switch(
+        self, stream_id: int, placement: Placement, tick: int, log: Callable[[Change], None]
+    ) -> None:
+        """Change a stream's plan: new nodes fold from the next tick on. No rows are touched."""
+        network = self.network(stream_id)
+        with self._catalog.read() as view:
+            world = load_world(view, self._root, {})
+        state = next(s for s in world.streams.values() if s.record.id == stream_id)
+        change_over = Registration(world, state, network, [], tick, placement=placement)
+        change_over.fill(self.spark, self._reserve_nodes)
+        crash_point("reweave.start")
+        with self._catalog.write() as change:
+            change_over.commit(change, [])
+            log(change)
+            change.set_fact("tick", str(tick))
+            crash_point("reweave.before-commit")
+        self.forget_networks()
+        crash_point("reweave.committed")
+
+    def profile(self, stream_id: int) -> Profile | None:
+        """Sample the newest rows of a stream; None if there are none."""
+        with self._catalog.read() as view:
+            world = load_world(view, self._root, {})
+        state = next(s for s in world.streams.values() if s.record.id == stream_id)
+        atoms = atoms_of(self.network(stream_id).folding())
+        if not state.segments or not atoms:
+            return None
+        newest = max(s.tick for s in state.segments)
+        fresh = [s for s in state.segments if s.tick == newest]
+        return take_profile(self.spark, world, state, fresh, atoms)
 
     def _reserve_nodes(self, count: int) -> list[int]:
         if not count:

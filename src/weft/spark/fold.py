@@ -47,7 +47,8 @@ def families(nodes: Sequence[LiveNode]) -> list[list[LiveNode]]:
     for live in nodes:
         if live.parent_id is None:
             is_heavy = not all(s.is_light for s in live.node.statistics)
-            groups[live.node.panes, live.id if is_heavy else None].append(live)
+            key = live.node.panes, live.node.apart, live.id if is_heavy else None
+            groups[key].append(live)
     return list(groups.values())
 
 
@@ -65,7 +66,7 @@ def _fold_family(
     wide = wide.select(
         F.col(f"{STEP}.node").alias(NODE),
         F.col(f"{STEP}.level").alias(LEVEL),
-        F.expr(f"{PANE} - pmod({PANE}, {STEP}.width)").alias(PANE),
+        F.expr(_pane_sql(outputs)).alias(PANE),
         *masked,
         *statistics,
     )
@@ -129,6 +130,7 @@ def _steps(outputs: list[tuple[LiveNode, LiveNode]], columns: list[str]) -> F.Co
                 F.lit(live.id).cast("bigint").alias("node"),
                 F.lit(level).alias("level"),
                 F.lit(width).cast("bigint").alias("width"),
+                *_coarser(root.node, live.node),
                 *[F.lit(name in kept).alias(name) for name in columns],
             )
             by_set[_set_of(root.node, columns)].append(step)
@@ -137,6 +139,25 @@ def _steps(outputs: list[tuple[LiveNode, LiveNode]], columns: list[str]) -> F.Co
         test, array = F.col(SET) == number, F.array(*steps)
         choice = F.when(test, array) if choice is None else choice.when(test, array)
     return choice
+
+
+def _coarser(root: Node, node: Node) -> list[F.Column]:
+    """How a pane of the root becomes one of a node with wider panes (a factor window)."""
+    if root.panes is None:
+        shift, ratio = 0, 1
+    else:
+        shift = (node.panes.offset - root.panes.offset) // root.panes.width
+        ratio = node.panes.width // root.panes.width
+    pairs = (("shift", shift), ("ratio", ratio))
+    return [F.lit(value).cast("bigint").alias(name) for name, value in pairs]
+
+
+def _pane_sql(outputs: list[tuple[LiveNode, LiveNode]]) -> str:
+    pane = PANE
+    if any(root.node.panes != live.node.panes for root, live in outputs):
+        shifted = f"({PANE} - {STEP}.shift)"
+        pane = f"(({shifted} - pmod({shifted}, {STEP}.ratio)) div {STEP}.ratio)"
+    return f"{pane} - pmod({pane}, {STEP}.width)"
 
 
 def merged(cells: DataFrame, node: Node, keys: list[str]) -> DataFrame:

@@ -101,7 +101,7 @@ def fill(
 ) -> list[Segment]:
     """The partials of new nodes over what is retained: from a live parent's partials (ARGUS §3.3,
     vertical expansion) or from the rows. One job for all of them."""
-    below = [n for n in nodes if n.parent_id in live and not _is_logged(n)]
+    below = [n for n in nodes if _can_roll_up(n, live) and not _is_logged(n)]
     ids = {n.id for n in below}
     roots = [n if n.parent_id not in live else replace(n, parent_id=None) for n in nodes]
     roots = [n for n in roots if n.id not in ids]
@@ -120,6 +120,12 @@ def fill(
     for node in below:
         parts.append(_from_parent(spark, world, node, live[node.parent_id], advance))
     return _write(parts, world, state, advance)
+
+
+def _can_roll_up(node: LiveNode, live: Mapping[int, LiveNode]) -> bool:
+    """Whether a live parent has all the past that a new node starts with, by the same panes."""
+    parent = live.get(node.parent_id)
+    return parent is not None and parent.born_tick == 0 and parent.node.panes == node.node.panes
 
 
 def _is_logged(live: LiveNode) -> bool:

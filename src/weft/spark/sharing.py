@@ -16,10 +16,11 @@ from pyspark.sql import SparkSession
 from weft.catalog.change import Change
 from weft.catalog.records import QueryRecord, Segment
 from weft.optimizer.codec import dump
-from weft.optimizer.lattice import Need
+from weft.optimizer.need import Need
 from weft.optimizer.network import Network, add_class, add_node, release_unused, route_row
 from weft.optimizer.nodes import Finish, LiveClass, LiveNode, Route
 from weft.optimizer.placing import Placement, place
+from weft.optimizer.weaving import Weaving
 from weft.plan.recompute import RecomputePlan
 from weft.spark.shared import Advance, fill
 from weft.spark.world import QueryState, SharedState, StreamState, World
@@ -47,12 +48,20 @@ class Registration:
     """Some queries over one stream, on their way into its network."""
 
     def __init__(
-        self, world: World, state: StreamState, network: Network, drafts: Sequence[Draft], tick: int
+        self,
+        world: World,
+        state: StreamState,
+        network: Network,
+        drafts: Sequence[Draft],
+        tick: int,
+        weaving: Weaving | None = None,
+        placement: Placement | None = None,
     ) -> None:
         self._world, self._state, self._network = world, state, network
         self._drafts, self._tick = drafts, tick
         can_refill = state.record.pruned_rows == 0
-        self.placement = place(network, [d.need for d in drafts], tick, can_refill)
+        needs = [d.need for d in drafts]
+        self.placement = placement or place(network, needs, tick, can_refill, weaving)
 
     def fill(self, spark: SparkSession, reserve: Callable[[int], list[int]]) -> list[Segment]:
         """Give new nodes their ids and their first partials."""
@@ -60,12 +69,11 @@ class Registration:
             zip([n.id for n in self.placement.made], reserve(len(self.placement.made)), strict=True)
         )
         self._number(ids)
+        made = [n for n in self.placement.made if n.born_tick == 0]
         advance = Advance(
             self._state.clock, self._state.clock, self._state.record.evaluation, self._tick
         )
-        return fill(
-            spark, self._world, self._state, self.placement.made, self._network.nodes, advance
-        )
+        return fill(spark, self._world, self._state, made, self._network.nodes, advance)
 
     def stored(self) -> list[QueryState]:
         """The queries that Spark finishes, to be evaluated over what their nodes hold now."""

@@ -84,20 +84,36 @@ def adapt(
         return Decision(False, "the stream is as it was", plan, cost, cost), calm
     watch = _with_fresh(queries, plan, measured, watch, model, policy, weaver)
     fresh_cost = min(cost, plan_cost(watch.fresh, queries, measured, model))
+    spent = max(0.0, now - watch.looked_at)
+    verdict, regret = weigh(cost, fresh_cost, watch.regret, spent, policy)
+    what = "; ".join(text for size, text in changes if size > policy.drift)
+    if verdict.is_due:
+        why = f"{what}; {verdict.text}"
+        return Decision(True, why, watch.fresh, cost, fresh_cost), Watch(measured, now)
+    watch = replace(watch, looked_at=now, regret=regret)
+    return Decision(False, f"{what}; {verdict.text}", plan, cost, fresh_cost), watch
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    is_due: bool
+    text: str
+
+
+def weigh(
+    cost: float, fresh_cost: float, regret: float, elapsed: float, policy: Policy
+) -> tuple[Verdict, float]:
+    """Whether a plan that costs so much should give way to a fresh one; and the regret so far."""
     excess = cost / fresh_cost - 1
-    regret = watch.regret + (cost - fresh_cost) * max(0.0, now - watch.looked_at)
+    regret += (cost - fresh_cost) * elapsed
     if excess < policy.tolerance / 2:
         regret = 0.0
-    what = "; ".join(text for size, text in changes if size > policy.drift)
-    watch = replace(watch, looked_at=now, regret=regret)
+    more = f"the plan costs {excess:.0%} more than a fresh one"
     if excess <= policy.tolerance:
-        why = f"{what}; the plan costs {excess:.0%} more than a fresh one, within the tolerance"
-        return Decision(False, why, plan, cost, fresh_cost), watch
+        return Verdict(False, f"{more}, within the tolerance"), regret
     if regret < policy.tolerance * policy.patience * fresh_cost:
-        why = f"{what}; the plan costs {excess:.0%} more than a fresh one, but not for long yet"
-        return Decision(False, why, plan, cost, fresh_cost), watch
-    why = f"{what}; the plan costs {excess:.0%} more than a fresh one"
-    return Decision(True, why, watch.fresh, cost, fresh_cost), Watch(measured, now)
+        return Verdict(False, f"{more}, but not for long yet"), regret
+    return Verdict(True, more), 0.0
 
 
 def _with_fresh(

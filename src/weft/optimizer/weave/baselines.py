@@ -45,7 +45,7 @@ def random_plan(queries: Iterable[Query], seed: int = 0) -> Plan:
 def insert_then_weave(queries: Iterable[Query], stream: Stream, model: CostModel = PAPER) -> Plan:
     """Put each query, in the given order, into the tree where it saves most; then weave."""
     queries = list(queries)
-    space = space_for(query.classes for query in queries)
+    space = space_for((query.classes for query in queries), model.is_even)
     forest = Forest([[bundle] for bundle in bundles_of(queries)], stream, model, space)
     for slot in range(1, len(forest)):
         common = forest.common(forest.rows[:, slot])
@@ -81,13 +81,13 @@ def exhaustive(queries: Sequence[Query], stream: Stream, model: CostModel = PAPE
 
 def _subset_costs(queries: list[Query], stream: Stream, model: CostModel) -> np.ndarray:
     """The cost of a tree for each subset of queries, by bit mask; none for the empty one."""
-    space = space_for(query.classes for query in queries)
+    space = space_for((query.classes for query in queries), model.is_even)
     rows = rows_of(space, [[query.classes] for query in queries])
     costs = np.zeros(1 << len(queries))
 
     def visit(start: int, mask: int, row: np.ndarray, members: tuple[Query, ...]) -> None:
         for i in range(start, len(queries)):
-            union, found = row | rows[:, i], (*members, queries[i])
+            union, found = space.join(row, rows[:, i]), (*members, queries[i])
             rate = float(space.mass(union[:, None])[0]) / space.scale
             load = load_of(found, rate, cells_of(found, stream.counts))
             costs[mask | 1 << i] = model.tree(load, stream)

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from weft.optimizer.weave.counts import Counts, OneCell, cells
+from weft.optimizer.weave.kinds import Kinds
 from weft.optimizer.weave.windows import Query
 
 Number = Any  # a float, or an array of floats
@@ -51,6 +52,8 @@ class Load:
 class CostModel(Protocol):
     """The cost per tick of a tree (or of an array of trees) with this load."""
 
+    is_even: bool  # whether a tree's panes all have one width (see even.py)
+
     def tree(self, load: Load, stream: Stream) -> Number: ...
 
     def partials(self, load: Load, stream: Stream) -> Number:
@@ -66,6 +69,8 @@ class PaperCosts:
     cells than there are rows, unless each fragment has but one: E·cells ≤ max(E, λ). With one
     cell this is Eq. 1 to the letter.
     """
+
+    is_even = False
 
     def tree(self, load: Load, stream: Stream) -> Number:
         return stream.rate + self.partials(load, stream) * load.overlap
@@ -86,7 +91,8 @@ class SparkCosts:
     paper is gone: Σ over windows of log2(r·E) = window_bits + window_rate·log2(E).
 
     Defaults: from the figures measured on two cores with Spark 4.3 in the design (10 million rows
-    into 0.5 and 3.7 million groups; 5.4 million joined rows; one more small job).
+    into 0.5 and 3.7 million groups; 5.4 million joined rows; one more small job). The engine itself
+    uses BatchCosts (see batch.py): even panes, several nodes a tree, counts from samples.
     """
 
     row: float = 0.18e-6  # fold one row
@@ -95,6 +101,7 @@ class SparkCosts:
     window: float = 1.5e-6  # assemble one window, however small
     node: float = 0.8e-6  # read one cell of one node while assembling
     per_tree: float = 0.1  # jobs and files of one tree in one batch
+    is_even = False
 
     def tree(self, load: Load, stream: Stream) -> Number:
         levels = np.maximum(0.0, np.log2(load.longest * load.edge_rate))
@@ -126,8 +133,10 @@ def load_of(queries: Iterable[Query], edge_rate: Number, cells: Number) -> Load:
     )
 
 
-def cells_of(queries: Iterable[Query], counts: Counts) -> float:
-    """The cells of a fragment of a tree that holds these queries."""
+def cells_of(queries: Iterable[Query], counts: Counts | Kinds) -> float:
+    """The cells of a fragment of a tree that holds these queries; the number of its set of kinds."""
+    if isinstance(counts, Kinds):
+        return counts.number(shape_of(queries)[0])
     return cells(counts, *shape_of(queries))
 
 

@@ -17,11 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
 from weft.optimizer.weave.cost import CostModel, Load, Stream, load_of, shape_of
 from weft.optimizer.weave.counts import Counts, Names
+from weft.optimizer.weave.kinds import Kinds, KindShapes
 from weft.optimizer.weave.plan import Plan, plan_of
 from weft.optimizer.weave.space import Edges, Space, grown, rows_of, space_for
 from weft.optimizer.weave.windows import Query
@@ -97,6 +99,10 @@ class Shapes:
         return groups * self.predicates.with_each(shape[1], predicates)
 
 
+def shapes_of(counts: Counts | Kinds) -> Shapes | KindShapes:
+    return KindShapes(counts) if isinstance(counts, Kinds) else Shapes(counts)
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """One tree with what its cost depends on."""
@@ -134,8 +140,9 @@ class Forest:
         self.stream, self.model = stream, model
         self.trees = [tuple(tree) for tree in trees]
         edges = [[bundle[0].classes for bundle in tree] for tree in self.trees]
-        self.space = space or space_for(found for tree in edges for found in tree)
-        self.shapes = Shapes(stream.counts)
+        is_even = model.is_even
+        self.space = space or space_for((found for tree in edges for found in tree), is_even)
+        self.shapes = shapes_of(stream.counts)
         self.rows = rows_of(self.space, edges)
         self.table = np.zeros((len(FIELDS), len(self.trees)))
         self._row_cache: dict[Edges, np.ndarray] = {}
@@ -173,7 +180,7 @@ class Forest:
         """A tree of these bundles, measured; not yet in the forest."""
         queries = [query for bundle in bundles for query in bundle]
         if row is None:
-            row = np.bitwise_or.reduce([self.row(bundle[0].classes) for bundle in bundles])
+            row = reduce(self.space.join, [self.row(bundle[0].classes) for bundle in bundles])
         if mass is None:
             mass = float(self.space.mass(row[:, None])[0])
         shape = self.shapes.numbers(queries)
@@ -223,13 +230,13 @@ class Forest:
 
     def joined(self, slot: int, tree: Standing, common: float) -> Standing:
         """The tree in this slot with another one's bundles. `common` is their common mass."""
-        row = self.rows[:, slot] | tree.row
+        row = self.space.join(self.rows[:, slot], tree.row)
         mass = float(self.mass[slot]) + tree.mass - common
         return self.standing((*self.trees[slot], *tree.bundles), row, mass)
 
     def merge(self, into: int, other: int, common: float) -> None:
         """Put the other tree's bundles into this one. `common` is their common mass."""
-        row = self.rows[:, into] | self.rows[:, other]
+        row = self.space.join(self.rows[:, into], self.rows[:, other])
         mass = float(self.mass[into] + self.mass[other] - common)
         self.put(into, self.standing((*self.trees[into], *self.trees[other]), row, mass))
         self.put(other, None)

@@ -94,6 +94,8 @@ class Lookup:
 
     def _common_with_both(self, x: int, y: int) -> np.ndarray:
         forest, shared = self.forest, self.common[x, y]
+        if forest.space.is_even:
+            return forest.common(forest.space.join(forest.rows[:, x], forest.rows[:, y]))
         if shared == forest.mass[y]:
             return self.common[x].copy()
         if shared == forest.mass[x]:

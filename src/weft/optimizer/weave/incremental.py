@@ -90,7 +90,7 @@ def deviation(cost: float, expected: float) -> float:
 class IncrementalWeave:
     """The current plan of a changing set of queries.
 
-    `tolerance` is ε: 0 reconstructs at every change, infinity never. `reach` is the share of the
+    `plan` is one to go on from instead of weaving. `tolerance` is ε: 0 reconstructs at every change, infinity never. `reach` is the share of the
     queries that may change before the curve is too short: ε unless given; infinity is the paper.
     """
 
@@ -103,6 +103,7 @@ class IncrementalWeave:
         tolerance: float = 0.2,
         reach: float | None = None,
         weaver: Weaver = weave_share,
+        plan: Plan | None = None,
     ) -> None:
         self.stream, self.model, self.tolerance, self.weaver = stream, model, tolerance, weaver
         self.reach = tolerance if reach is None else reach
@@ -110,6 +111,9 @@ class IncrementalWeave:
         self.benefits = 0  # merges weighed since the start, reconstruction not counted
         self.reconstructions = 0
         self.curve = Curve()
+        if plan is not None:  # one that stands already: the curve starts with it
+            self.adopt(plan)
+            return
         if len(self.queries) >= 4:
             half = list(self.queries.values())[::2]
             forest = _forest_of(weaver(half, stream, model), half, stream, model)

@@ -18,8 +18,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from weft.optimizer.weave.cost import CostModel, Load, Stream
+from weft.optimizer.weave.even import Members
 from weft.optimizer.weave.forest import Bundle, Forest, Standing, bundles_of
 from weft.optimizer.weave.greedy import weave, woven
+from weft.optimizer.weave.kinds import KindShapes
 from weft.optimizer.weave.plan import PAPER, Plan
 from weft.optimizer.weave.windows import Query
 
@@ -34,6 +36,7 @@ class Search:
         self.tried = self.made = 0
         self.home = {b[0].id: slot for slot, tree in enumerate(forest.trees) for b in tree}
         self._once: dict[int, np.ndarray] = {}
+        self._members: dict[int, Members] = {}
 
     def once(self, slot: int) -> np.ndarray:
         """The edges that one bundle alone brings to this tree: those that leave with it."""
@@ -47,6 +50,32 @@ class Search:
             self._once[slot] = seen & ~again
         return self._once[slot]
 
+    def members(self, slot: int) -> Members:
+        if slot not in self._members:
+            self._members[slot] = Members(self.forest.trees[slot])
+        return self._members[slot]
+
+    def without(self, slot: int, alone: Standing) -> tuple[np.ndarray, float]:
+        """The edges of a tree without one of its bundles, and their mass."""
+        forest = self.forest
+        if forest.space.is_even:
+            panes = self.members(slot).panes_without(alone.bundles[0])
+            return np.array(panes, dtype=np.uint64), 1 / panes[0]
+        gone = alone.row & self.once(slot)
+        mass = float(forest.mass[slot] - forest.space.mass(gone[:, None])[0])
+        return forest.rows[:, slot] & ~gone, mass
+
+    def least(self, slot: int, alone: Standing) -> tuple[float, float]:
+        """At least how long the windows are that stay, and what is held by those that do."""
+        forest, bundle = self.forest, alone.bundles[0]
+        if forest.space.is_even and isinstance(forest.shapes, KindShapes):
+            found = self.members(slot)
+            kinds = forest.stream.counts.number(found.kinds_without(bundle))
+            return found.longest_without(bundle), kinds
+        other = next(found for found in forest.trees[slot] if found is not bundle)
+        cells = forest.shapes.cells(forest.shapes.numbers(other))
+        return max(query.length for query in other), cells
+
     def put(self, slot: int | None, tree: Standing | None) -> None:
         """Let a tree stand in a slot (None: a new one)."""
         if slot is None:
@@ -54,6 +83,7 @@ class Search:
         else:
             self.forest.put(slot, tree)
         self._once.pop(slot, None)
+        self._members.pop(slot, None)
         for bundle in tree.bundles if tree else ():
             self.home[bundle[0].id] = slot
 
@@ -138,24 +168,24 @@ def _left(
 ) -> Standing | None:
     """The tree without the bundle; None if the move cannot save, told without counting it all.
 
-    Its edge rate is exact, its load a difference, its cells those of any one bundle that stays.
+    Its edge rate is exact, its load a difference, its cells at least those of one that stays.
     """
     forest = search.forest
-    rest = tuple(found for found in forest.trees[source] if found is not bundle)
-    if not rest:
+    if len(forest.trees[source]) == 1:
         empty = np.zeros(0, dtype=np.uint64)
         return Standing((), empty, 0.0, (0, 0), alone.load, 0.0)
-    gone = alone.row & search.once(source)
-    mass = float(forest.mass[source] - forest.space.mass(gone[:, None])[0])
+    row, mass = search.without(source, alone)
+    longest, cells = search.least(source, alone)
     load = Load(
         mass / forest.space.scale,
         forest.overlap[source] - alone.load.overlap,
         forest.window_rate[source] - alone.load.window_rate,
         forest.window_bits[source] - alone.load.window_bits,
-        max(query.length for query in rest[0]),
-        forest.shapes.cells(forest.shapes.numbers(rest[0])),
+        longest,
+        cells,
     )
     least = float(forest.model.tree(load, forest.stream)) * (1 - LEAST)
     if forest.cost[source] - least - arrival <= 0:
         return None
-    return forest.standing(rest, forest.rows[:, source] & ~gone, mass)
+    rest = tuple(found for found in forest.trees[source] if found is not bundle)
+    return forest.standing(rest, row, mass)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from weft.optimizer.weave.cost import CostModel, PaperCosts, Stream, cells_of, load_of
 from weft.optimizer.weave.density import Density, edge_rate
+from weft.optimizer.weave.even import even_rate
 from weft.optimizer.weave.windows import Query
 
 Tree = tuple[str, ...]  # ids of the queries that share it
@@ -50,7 +51,7 @@ def tree_cost(
 ) -> TreeCost:
     """The cost of one tree (Eq. 1), counted from scratch."""
     members = [queries[id] for id in tree]
-    rate = edge_rate(members)
+    rate = Density(even_rate(members), 0, "even") if model.is_even else edge_rate(members)
     load = load_of(members, rate.value, cells_of(members, stream.counts))
     return TreeCost(tree, rate, load.overlap, load.cells, float(model.tree(load, stream)))
 

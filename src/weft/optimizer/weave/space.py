@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from weft.optimizer.weave.density import is_edge, sampled_edges
+from weft.optimizer.weave.even import EvenSpace
 from weft.optimizer.weave.windows import Class
 
 Edges = tuple[Class, ...]  # one query's edges: one class, or two of the same modulus
@@ -51,6 +52,7 @@ class PeriodSpace:
     """A bit for every tick of one period. Masses are whole numbers of edges: exact."""
 
     period: int
+    is_even = False
 
     @property
     def scale(self) -> float:
@@ -69,6 +71,9 @@ class PeriodSpace:
             for modulus, residue in edges:
                 marks[residue::modulus] = True
         return packed(marks)
+
+    def join(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return one | other
 
     def mass(self, rows: Rows) -> np.ndarray:
         return np.bitwise_count(rows).sum(axis=0, dtype=np.int64).astype(float)
@@ -98,10 +103,14 @@ class SampleSpace:
     known: frozenset[Edges]
 
     scale = 1.0
+    is_even = False
 
     @property
     def words(self) -> int:
         return len(self.keep)
+
+    def join(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return one | other
 
     def row(self, edges: Edges) -> np.ndarray:
         residues = [residue for _, residue in edges]
@@ -118,11 +127,13 @@ class SampleSpace:
         return edges in self.known
 
 
-Space = PeriodSpace | SampleSpace
+Space = PeriodSpace | SampleSpace | EvenSpace
 
 
-def space_for(sets: Iterable[Edges]) -> Space:
+def space_for(sets: Iterable[Edges], is_even: bool = False) -> Space:
     """The exact space if the composite slide allows it, else a sampled one."""
+    if is_even:
+        return EvenSpace()
     sets = sorted(set(sets))
     period = math.lcm(*(edges[0][0] for edges in sets))
     return PeriodSpace(period) if period <= PERIOD_TICKS else _sampled(sets)
@@ -212,7 +223,7 @@ def _held_by(points: np.ndarray, sets: Sequence[Edges]) -> np.ndarray:
 
 def remaining(space: Space, row: np.ndarray, gone: Edges, rest: Sequence[Edges]) -> np.ndarray:
     """The row of a tree after one of its sets has left it. Only the bits of that set can change."""
-    if isinstance(space, PeriodSpace):
+    if not isinstance(space, SampleSpace):
         return space.union(rest)
     words = np.flatnonzero(space.row(gone))
     left = row.copy()
@@ -229,5 +240,5 @@ def rows_of(space: Space, trees: Sequence[Sequence[Edges]]) -> Rows:
         for edges in tree:
             if edges not in cached:
                 cached[edges] = space.row(edges)
-            found[:, i] |= cached[edges]
+            found[:, i] = space.join(found[:, i], cached[edges])
     return found

@@ -1,0 +1,210 @@
+"""Real batches of the engine under four plans: the chosen one, No Share, Shared, and Weave Share by
+the paper's costs.
+
+Each plan has a warehouse of its own, all in one process and one Spark session, and they take turns
+batch by batch in another order each time, so that what disturbs one disturbs all and ratios mean
+something. A batch's time is the engine's own, from its first look at the catalog to its commit;
+beside it stands the processor time of Spark's JVM. Warm-up batches are not counted, and after them
+the chosen plan is woven anew from what they showed. First, costs are calibrated, as a user would.
+
+No Share and the two weaves fold trees apart even where their panes are equal, as in the paper.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+import weft
+from bench.plans.workloads import COLUMNS, WORKLOADS, Workload, batch
+from bench.report import machine, parser, write_json
+
+PLANS = {"chosen": None, "no share": "none", "shared": "shared", "paper": "paper"}
+BOUND = 1.05  # chosen over the best of the others
+
+
+def run(words: list[str]) -> dict:
+    arguments = parse(words)
+    console = Console()
+    with (
+        tempfile.TemporaryDirectory(prefix="weft-plans-") as folder,
+        weft.connect(Path(folder) / "session") as db,
+    ):
+        spark = db._engine.spark
+        costs = calibrated(db, arguments, console)
+        figures = {"machine": machine(), "rows": arguments.rows, "batches": arguments.batches}
+        figures |= {"costs": costs, "workloads": []}
+        for workload in chosen_workloads(arguments.only):
+            found = measured(spark, Path(folder), workload, arguments, costs, console)
+            figures["workloads"].append(found)
+            write_json(arguments.json, figures)
+    figures["targets"] = judge(figures["workloads"])
+    write_json(arguments.json, figures)
+    draw(console, figures)
+    return figures
+
+
+def parse(words: list[str]):
+    found = parser("plans", "The chosen plan against three others, in real batches.")
+    found.add_argument("--rows", type=int, default=200_000, help="of a batch; some have fewer")
+    found.add_argument("--batches", type=int, default=7, help="that are counted")
+    found.add_argument("--warm", type=int, default=3, help="batches before those")
+    found.add_argument("--only", help="workloads whose names contain this")
+    found.add_argument("--calibrate", type=int, default=40_000, metavar="ROWS",
+                       help="rows of calibrating batches; 0: costs as shipped")  # fmt: skip
+    return found.parse_args(words)
+
+
+def chosen_workloads(only: str | None) -> list[Workload]:
+    return [each for each in WORKLOADS if only is None or only in each.name]
+
+
+def calibrated(db: weft.Database, arguments, console: Console) -> str | None:
+    if not arguments.calibrate:
+        return None
+    from weft.delivery.calibrate import calibrate
+
+    calibrate(db, arguments.calibrate, lambda text: console.print(f"calibrating: {text}"))
+    with db._engine.catalog.read() as view:
+        return view.fact("costs")
+
+
+def measured(spark, folder: Path, workload: Workload, arguments, costs, console: Console) -> dict:
+    """Times of each plan for one workload."""
+    console.print(f"[bold]{workload.name}[/]: {workload.about}", highlight=False)
+    open_ones = {
+        plan: opened(
+            spark, folder / re.sub(r"\W+", "_", f"{workload.name} {plan}"), workload, forced, costs
+        )
+        for plan, forced in PLANS.items()
+    }
+    times = {plan: [] for plan in PLANS}
+    cpu = {plan: [] for plan in PLANS}
+    try:
+        for number in range(arguments.warm + arguments.batches):
+            if number == arguments.warm:
+                weave_anew(open_ones)
+                for db in open_ones.values():  # each meets its plan once before it counts
+                    step(spark, db, batch(workload, number, arguments.rows))
+            rows = batch(workload, number + (number >= arguments.warm), arguments.rows)
+            order = list(PLANS)[number % len(PLANS) :] + list(PLANS)[: number % len(PLANS)]
+            for plan in order:
+                ms, processor = step(spark, open_ones[plan], rows)
+                if number >= arguments.warm:
+                    times[plan].append(ms)
+                    cpu[plan].append(processor)
+        plans = {plan: described(db) for plan, db in open_ones.items()}
+    finally:
+        for db in open_ones.values():
+            db.close()
+    return figure(workload, times, cpu, plans)
+
+
+def opened(spark, path: Path, workload: Workload, forced: str | None, costs) -> weft.Database:
+    path.mkdir(parents=True)
+    db = weft.connect(path, spark=spark)
+    db._engine.become_writer()
+    if costs is not None:
+        with db._engine.catalog.write() as change:
+            change.set_fact("costs", costs)
+    db._engine.weaver.forced = forced
+    db.sql(f"CREATE STREAM s ({COLUMNS}, WATERMARK FOR ts AS ts)")
+    db.sql(workload.script())
+    return db
+
+
+def weave_anew(open_ones: dict[str, weft.Database]) -> None:
+    """Plans by what the warm-up showed: the chosen one, and the paper's, which needs rates too."""
+    for plan, db in open_ones.items():
+        engine = db._engine
+        with engine.lock, engine.catalog.read() as view:
+            (stream,) = view.streams()
+        with engine.lock:
+            engine.weaver.measure(stream.id)
+            if plan in ("chosen", "paper"):
+                engine.weaver.force(stream.id, PLANS[plan])
+
+
+def step(spark, db: weft.Database, rows) -> tuple[float, float]:
+    """One batch: (milliseconds by the engine, milliseconds of the JVM's processors)."""
+    db.push("s", rows)
+    before = processor_ms(spark)
+    db.run()
+    spent = processor_ms(spark) - before
+    with db._engine.catalog.read() as view:
+        return float(view.batches(1)[0].ms), spent
+
+
+def processor_ms(spark) -> float:
+    """Processor time of Spark's JVM so far, as the kernel counts it."""
+    pid = spark._jvm.java.lang.ProcessHandle.current().pid()
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def described(db: weft.Database) -> dict:
+    engine = db._engine
+    network = engine.batches.network(1)
+    folding = [n for n in network.folding() if n.node.panes is not None]
+    return {
+        "trees": len({(n.node.panes, n.node.apart) for n in folding}),
+        "nodes": len(folding),
+        "fed": sum(_is_fed(network, n) for n in folding),
+        "partials": sum(n.cells for n in folding),
+        "predicted_ms": engine.weaver.cost(1),
+    }
+
+
+def _is_fed(network, live) -> bool:
+    parent = network.nodes.get(live.parent_id)
+    return parent is not None and parent.node.panes != live.node.panes
+
+
+def figure(workload: Workload, times: dict, cpu: dict, plans: dict) -> dict:
+    middle = {plan: statistics.median(found) for plan, found in times.items()}
+    processor = {plan: statistics.median(found) for plan, found in cpu.items()}
+    others = [plan for plan in PLANS if plan != "chosen"]
+    best, best_cpu = min(middle[p] for p in others), min(processor[p] for p in others)
+    return {
+        "workload": workload.name, "about": workload.about, "queries": len(workload.selects),
+        "ms": middle, "cpu_ms": processor, "all_ms": times, "all_cpu_ms": cpu, "plans": plans,
+        "ratio": middle["chosen"] / best, "cpu_ratio": processor["chosen"] / best_cpu,
+    }  # fmt: skip
+
+
+def judge(found: list[dict]) -> dict:
+    return {
+        "bound": BOUND,
+        "within": [each["workload"] for each in found if each["ratio"] <= BOUND],
+        "beyond": [each["workload"] for each in found if each["ratio"] > BOUND],
+        "better_than": {
+            plan: [e["workload"] for e in found if e["ms"]["chosen"] < e["ms"][plan] / BOUND]
+            for plan in PLANS
+            if plan != "chosen"
+        },
+    }
+
+
+def draw(console: Console, figures: dict) -> None:
+    table = Table("workload", *PLANS, "chosen / best", "by processor time", "trees")
+    for each in figures["workloads"]:
+        table.add_row(
+            each["workload"],
+            *(f"{each['ms'][plan]:,.0f} ms" for plan in PLANS),
+            f"{each['ratio']:.2f}",
+            f"{each['cpu_ratio']:.2f}",
+            " / ".join(str(each["plans"][plan]["trees"]) for plan in PLANS),
+        )
+    console.print(table)
+    targets = figures["targets"]
+    console.print(
+        f"within {BOUND}: {len(targets['within'])} of {len(figures['workloads'])}; better than "
+        + ", ".join(f"{plan} on {len(found)}" for plan, found in targets["better_than"].items()),
+        highlight=False,
+    )
