@@ -98,3 +98,17 @@ def test_a_kill_while_spark_planned_its_first_batch_is_survived(db):
     db.push("first", [{"v": 1, "ts": "2026-01-01T00:00:00Z"}])
     db.run()
     assert total.results().to_pylist() == [{"n": 1}]
+
+
+def test_a_warehouse_whose_name_has_blanks_and_signs(tmp_path, spark) -> None:
+    folder = tmp_path / "a b,c %20 é"
+    for second in range(2):
+        with weft.connect(folder, spark=spark) as db:
+            if second == 0:
+                db.sql("CREATE STREAM s (k STRING, ts TIMESTAMP, WATERMARK FOR ts AS ts)")
+                db.sql("CREATE CONTINUOUS QUERY q AS SELECT k, count(*) AS n FROM s GROUP BY k")
+                db.sql("CREATE CONTINUOUS QUERY r AS SELECT k, median(1) AS m FROM s GROUP BY k")
+            db.push("s", [{"k": "a", "ts": f"2026-01-01T00:00:0{second}Z"}])
+            db.run()
+            assert db.query("q").results().to_pylist() == [{"k": "a", "n": second + 1}]
+            assert db.query("r").results().to_pylist() == [{"k": "a", "m": 1.0}]

@@ -28,7 +28,7 @@ from weft.spark.merged import Asked, Merged, SharedEvaluator, merge
 from weft.spark.problems import data_problem_text, is_data_problem
 from weft.spark.rows import DIFF, END, EVALUATION, START, instant, quote
 from weft.spark.world import QueryState, World
-from weft.storage.files import footer_segment, parquet_files, sync_file
+from weft.storage.files import footer_segment, parquet_files, spark_path, sync_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +302,7 @@ class _Evaluation:
         changes = with_constants(changes, **{EVALUATION: number})
         if record.is_per_window:
             changes = changes.sortWithinPartitions(END, START)
-        changes.write.option("compression", "zstd").parquet(folder.as_uri())
+        changes.write.option("compression", "zstd").parquet(spark_path(folder))
         time_column = END if record.is_per_window else None
         found = []
         for path in parquet_files(folder):

@@ -28,7 +28,7 @@ from weft.spark.fold import LEVEL, PANE, VERSION, merged
 from weft.spark.partials import ROW_GROUP, columns_ddl, read_partials
 from weft.spark.rows import END, START
 from weft.storage.crash import crash_point
-from weft.storage.files import footer_segment, intact_paths, parquet_files, sync_file
+from weft.storage.files import footer_segment, intact_paths, parquet_files, spark_path, sync_file
 
 BASE = "totals"
 
@@ -133,7 +133,7 @@ class NodeCompactor:
         folder = self._root / "nodes" / str(live.stream_id) / name
         ordered = rows.coalesce(1).sortWithinPartitions(CLASS, END)
         writer = ordered.write.option("compression", "zstd")
-        writer.option("parquet.block.size", ROW_GROUP).parquet(folder.as_uri())
+        writer.option("parquet.block.size", ROW_GROUP).parquet(spark_path(folder))
         made = self._described(folder, live, "results", group[-1].tick, END, group[-1].evaluation)
         crash_point("compact-nodes.results-written")
         with self._catalog.write() as change:
@@ -147,7 +147,7 @@ class NodeCompactor:
         folder = self._root / "nodes" / str(live.stream_id) / name
         ordered = rows.coalesce(1).sortWithinPartitions(LEVEL, PANE)
         writer = ordered.write.option("compression", "zstd")
-        writer.option("parquet.block.size", ROW_GROUP).parquet(folder.as_uri())
+        writer.option("parquet.block.size", ROW_GROUP).parquet(spark_path(folder))
         return self._described(folder, live, part, tick, PANE, evaluation)
 
     def _described(

@@ -18,7 +18,7 @@ from weft.spark.hot import HotPartials
 from weft.spark.rows import END
 from weft.spark.shared import Advance
 from weft.spark.world import World
-from weft.storage.files import footer_segment, parquet_files, sync_file
+from weft.storage.files import footer_segment, parquet_files, spark_path, sync_file
 
 
 def assemble_due(
@@ -42,7 +42,7 @@ def assemble_due(
     )
     # windows are numbered by home, class and end; a long is quicker to sort by than three columns
     ordered = rows.sortWithinPartitions(WINDOW).drop(WINDOW)
-    ordered.write.partitionBy(HOME).option("compression", "zstd").parquet(folder.as_uri())
+    ordered.write.partitionBy(HOME).option("compression", "zstd").parquet(spark_path(folder))
     found = []
     for path in parquet_files(folder):
         sync_file(path)

@@ -20,6 +20,7 @@ from weft.spark.problems import headline
 from weft.spark.rows import struct_of
 from weft.spark.sources import HELPERS, file_reader, with_helpers
 from weft.storage.coerce import RAW, REASON
+from weft.storage.files import spark_path
 
 
 class FileBatches:
@@ -100,7 +101,7 @@ class FileBatches:
 
     def _read(self, paths: list[Path]) -> DataFrame:
         reader = file_reader(self._spark.read, self._record.definition)
-        return with_helpers(reader.load([path.as_uri() for path in paths]))
+        return with_helpers(reader.load([spark_path(path) for path in paths]))
 
     def _without(self, good: list[Path], bad: list[tuple[Path, str]]) -> DataFrame:
         """The readable files' rows, and one rejected row for every other file."""

@@ -17,7 +17,7 @@ from weft.catalog.records import Segment, StreamRecord
 from weft.spark.constants import with_constants
 from weft.spark.rows import TIME, quote
 from weft.storage.coerce import RAW, REASON
-from weft.storage.files import footer_segment, largest, parquet_files, sync_file
+from weft.storage.files import footer_segment, largest, parquet_files, spark_path, sync_file
 from weft.storage.inbox import ARRIVED, ORDER, TICK
 
 PART, DAY = "_weft_part", "_weft_day"
@@ -52,7 +52,7 @@ def ingest(
     folder = root / "streams" / str(record.id) / f"{tick:019d}-{batch_id}-{uuid.uuid4().hex[:8]}"
     ordered = classified.sortWithinPartitions(PART, DAY, TIME)
     writer = ordered.write.partitionBy(PART, DAY).option("compression", "zstd")
-    writer.option("parquet.block.size", ROW_GROUP).parquet(folder.as_uri())
+    writer.option("parquet.block.size", ROW_GROUP).parquet(spark_path(folder))
     found, ticks = [], [-1]
     for path in parquet_files(folder):
         sync_file(path)

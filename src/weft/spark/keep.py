@@ -26,7 +26,7 @@ from weft.spark.match import TARGET, match
 from weft.spark.rows import ORDER, TICK, TIME
 from weft.spark.shared import Advance
 from weft.spark.world import StreamState, World
-from weft.storage.files import footer_segment, parquet_files, sync_file
+from weft.storage.files import footer_segment, parquet_files, spark_path, sync_file
 
 ROW_GROUP = 2 * 1024 * 1024  # small enough that reading one query skips most of a file
 HELPERS = (Column(TIME, "TIMESTAMP"), Column(TICK, "BIGINT"), Column(ORDER, "BIGINT"))
@@ -116,7 +116,7 @@ def _write(
     name = f"{advance.tick:019d}-{part}-{uuid.uuid4().hex[:8]}"
     folder = root / "matches" / str(state.record.id) / name
     writer = made.write.option("compression", "zstd").option("parquet.block.size", ROW_GROUP)
-    writer.parquet(folder.as_uri())
+    writer.parquet(spark_path(folder))
     found = described(folder, root, state.record.owner, part, advance.tick, advance.evaluation)
     if not found:
         shutil.rmtree(folder)  # leave no litter for the next sweep

@@ -22,6 +22,7 @@ from weft.spark.batch import Batches, BatchReport
 from weft.spark.files import FileBatches
 from weft.spark.problems import missing_connector, run_problem
 from weft.spark.sources import open_source
+from weft.storage.files import spark_path
 from weft.storage.inbox import Inbox
 
 Progress = Callable[[BatchReport], None]
@@ -216,7 +217,7 @@ class Loop:
     ) -> StreamingQuery:
         frame = open_source(self._spark, record, self.inbox(record).ready)
         writer = frame.writeStream.foreachBatch(self._on_batch(record, progress, reports))
-        writer = writer.option("checkpointLocation", self._checkpoint(record).as_uri())
+        writer = writer.option("checkpointLocation", spark_path(self._checkpoint(record)))
         return writer.queryName(f"weft-{record.id}").trigger(**trigger).start()
 
     def _on_batch(self, record: StreamRecord, progress: Progress | None, reports: list | None):

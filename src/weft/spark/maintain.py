@@ -37,7 +37,7 @@ from weft.spark.rows import DIFF, END, EVALUATION, TIME
 from weft.spark.sources import HELPERS
 from weft.spark.world import QueryState, World, load_world
 from weft.storage.crash import crash_point
-from weft.storage.files import footer_segment, intact_paths, parquet_files, sync_file
+from weft.storage.files import footer_segment, intact_paths, parquet_files, spark_path, sync_file
 from weft.storage.sweep import sweep_dropped
 
 DAY = 86_400_000_000
@@ -156,7 +156,7 @@ class Maintainer:
         writer = rows.coalesce(1).write.option("compression", "zstd")
         if isinstance(record, StreamRecord):
             writer = writer.option("parquet.block.size", ROW_GROUP)
-        writer.parquet(folder.as_uri())
+        writer.parquet(spark_path(folder))
         crash_point("compact.written")
         made = self._describe(
             folder, record.owner, part, group[-1].tick, time, max(s.evaluation for s in group)
@@ -191,7 +191,7 @@ class Maintainer:
         folder = (
             self._root / _home(record) / f"{record.evaluated_tick:019d}-base-{uuid.uuid4().hex[:8]}"
         )
-        settled.coalesce(1).write.option("compression", "zstd").parquet(folder.as_uri())
+        settled.coalesce(1).write.option("compression", "zstd").parquet(spark_path(folder))
         crash_point("compact.base-written")
         made = self._describe(
             folder,

@@ -13,7 +13,7 @@ from weft.optimizer.nodes import Atom, LiveNode
 from weft.optimizer.predicates import Ranking
 from weft.spark.fold import LEVEL, NODE, PANE, VERSION
 from weft.spark.rows import quote
-from weft.storage.files import footer_segment, intact_paths, parquet_files, sync_file
+from weft.storage.files import footer_segment, intact_paths, parquet_files, spark_path, sync_file
 
 ROW_GROUP = 4 * 1024 * 1024  # small enough that a reader skips most of a merged segment
 
@@ -26,7 +26,7 @@ def write_partials(
     tasks = int(partials.sparkSession.conf.get("spark.sql.shuffle.partitions"))
     ordered = partials.coalesce(tasks).sortWithinPartitions(NODE, LEVEL, PANE)
     writer = ordered.write.partitionBy(NODE).option("compression", "zstd")
-    writer.option("parquet.block.size", ROW_GROUP).parquet(folder.as_uri())
+    writer.option("parquet.block.size", ROW_GROUP).parquet(spark_path(folder))
     found = []
     for path in parquet_files(folder):
         sync_file(path)

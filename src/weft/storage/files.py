@@ -68,6 +68,11 @@ def intact_paths(root: Path, segments: Iterable[Segment]) -> list[str]:
     return found
 
 
+def spark_path(path: Path) -> str:
+    """A local path as Spark reads it: like a URI, but with blanks and signs as they are."""
+    return f"file://{path.absolute()}"
+
+
 def parquet_files(folder: Path) -> Iterator[Path]:
     """Data files under a folder that Spark wrote, in a stable order."""
     return iter(sorted(p for p in folder.rglob("*.parquet") if not p.name.startswith(("_", "."))))
