@@ -102,10 +102,10 @@ def test_rows_segment(damage, flow, tmp_path: Path):
     refused(lambda: flow.sql("SELECT sym, ts, id FROM s"), path)
     push(flow, 3)
     refused(flow.run, path)
-    refused(
-        lambda: flow.sql("CREATE CONTINUOUS QUERY q AS SELECT sym FROM s [SINCE '2026-01-01']"),
-        path,
-    )
+    folded = "SELECT sym, min(id) AS i FROM s [RANGE 7 SECONDS SLIDE 7 SECONDS] GROUP BY sym"
+    refused(lambda: flow.sql(f"CREATE CONTINUOUS QUERY q AS {folded}"), path)
+    picked = flow.sql("CREATE CONTINUOUS QUERY p AS SELECT sym FROM s [SINCE '2026-01-01']")
+    refused(picked.results, path)  # it reads no row before somebody asks
     assert flow.query("total").results().to_pylist() == [{"n": 3, "newest": 2}]  # unharmed
     path.write_bytes(kept)
     flow.run()
