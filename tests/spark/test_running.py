@@ -112,3 +112,18 @@ def test_a_warehouse_whose_name_has_blanks_and_signs(tmp_path, spark) -> None:
             db.run()
             assert db.query("q").results().to_pylist() == [{"k": "a", "n": second + 1}]
             assert db.query("r").results().to_pylist() == [{"k": "a", "m": 1.0}]
+
+
+def test_maintenance_that_fails_is_told(tmp_path, spark, monkeypatch) -> None:
+    monkeypatch.setattr("weft.spark.loop.MAINTAIN_EVERY", 0.0)
+
+    def fail(self) -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr("weft.spark.maintain.Maintainer.run", fail)
+    with weft.connect(tmp_path, spark=spark) as db:
+        db.sql(f"CREATE STREAM s ({COLUMNS})")
+        db.start(trigger="200 milliseconds")
+        eventually(lambda: not db._engine.is_running)
+        with pytest.raises(weft.WeftError, match="maintenance"):
+            db.stop()

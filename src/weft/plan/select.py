@@ -24,7 +24,7 @@ from weft.plan.order import _number
 from weft.plan.recompute import PlannedSource, RecomputePlan
 from weft.plan.recompute import Shape as PlanShape
 from weft.plan.resolve import Block, Resolver
-from weft.plan.share import CLAUSES
+from weft.plan.share import check_clauses
 from weft.plan.terms import Types
 
 STANDING = (Sliding, LastRows, Landmark, Snapshot, WholeStream)
@@ -114,14 +114,9 @@ def _one_block(plan: RecomputePlan) -> tuple[PlannedSource, exp.Select]:
         raise CannotShare(f'"{planned.source.relation.name}" is not a stream')
     if plan.shape is not PlanShape.STANDING or not isinstance(planned.source.window, STANDING):
         raise CannotShare("it selects rows for each window, not for one that stands")
-    for key, name in CLAUSES.items():
-        if tree.args.get(key):
-            raise CannotShare(f"{name} in the query")
-    if any(node is not tree for node in tree.find_all(exp.Query)):
-        raise CannotShare("a subquery")
-    distinct = tree.args.get("distinct")
-    if (distinct and distinct.args.get("on")) or tree.args.get("having"):
-        raise CannotShare("DISTINCT ON or HAVING in the query")
+    check_clauses(tree)
+    if tree.args.get("having"):
+        raise CannotShare("HAVING in the query")
     return planned, tree
 
 

@@ -199,7 +199,12 @@ class Loop:
                 if record.definition.source == "push":
                     self.inbox(record).gather()
             if time.monotonic() - maintained > MAINTAIN_EVERY:
-                self._maintain()
+                try:
+                    self._maintain()
+                except Exception as error:  # said, not swallowed by a thread that ends
+                    self.failure = run_problem(error, "maintenance")
+                    self._stopping.set()
+                    return
                 maintained = time.monotonic()
             for stream_id, query in list(self._live.items()):
                 if not query.isActive and stream_id in self._records:
