@@ -26,14 +26,15 @@ from weft.catalog.view import View
 from weft.engine.aggregates import user_defined
 from weft.engine.alike import Alike
 from weft.engine.selecting import not_a_selection
+from weft.engine.sharing import stream_of, what_it_shares
 from weft.errors import SqlError
 from weft.logical.aggregates import CannotShare
 from weft.logical.query import BoundQuery
-from weft.logical.relations import Emit, Kind, Relation, StreamDefinition, TableDefinition
+from weft.logical.relations import StreamDefinition, TableDefinition
 from weft.optimizer.network import release_unused
-from weft.plan.drafting import Sharing, draft
+from weft.plan.drafting import Sharing
 from weft.plan.recompute import RecomputePlan, plan_recompute
-from weft.plan.select import Selecting, is_selection, select
+from weft.plan.select import Selecting, is_selection
 from weft.results.pull import Standing
 from weft.sql.bind import bind
 from weft.sql.options import check_query_options, check_stream_options
@@ -158,7 +159,7 @@ def _planned(
     record = make_record(0, statement.name, statement.text, bound, plan, answer, reads, horizons, 0)
     shared: dict[str, Sharing | Selecting] = {}
     try:
-        shared = _shared(engine, view, statement, drafted, answer.names, horizons)
+        shared = what_it_shares(engine, view, statement, drafted, answer.names, horizons)
         sharing = shared.get("sharing")
         is_stored = sharing is not None and sharing.finish.on_spark
         record = replace(record, strategy=FINISHED_ON_SPARK if is_stored else "shared")
@@ -168,68 +169,8 @@ def _planned(
         _check_readers(engine, old, record)
     planned = Planned(statement, bound, plan, record, old, **shared)
     if planned.selecting is not None and not _may_read_queries(view, statement):
-        alike.learn(planned, drafted, analyses.type_of(_stream_of(drafted)))
+        alike.learn(planned, drafted, analyses.type_of(stream_of(drafted)))
     return planned
-
-
-def _shared(
-    engine: Engine,
-    view: View,
-    statement: CreateQuery,
-    plan: RecomputePlan,
-    names: list[str],
-    horizons: dict[str, int],
-) -> dict[str, Sharing | Selecting]:
-    """What a query shares: an aggregation, or the rows that it selects."""
-    sharing = None
-    is_distinct = plan.tree.args.get("distinct") and "materialize" not in statement.options
-    if not is_selection(plan) or is_distinct:  # DISTINCT may be shared as an aggregate, too
-        try:
-            sharing = _share(engine, view, statement, plan, names, horizons)
-        except CannotShare:
-            if not is_selection(plan):
-                raise
-        if sharing is not None and not (is_selection(plan) and sharing.finish.on_spark):
-            return {"sharing": sharing}
-    try:
-        return {"selecting": _select(engine, view, statement, plan, names)}
-    except CannotShare:
-        if sharing is None:
-            raise
-    return {"sharing": sharing}
-
-
-def _select(
-    engine: Engine, view: View, statement: CreateQuery, plan: RecomputePlan, names: list[str]
-) -> Selecting:
-    relation = _stream_of(plan)
-    policy = statement.options.get("materialize", "auto").lower()
-    stream, types = view.find(relation.name), engine.analyses.type_of(relation)
-    return select(plan, stream.id, types, tuple(names), policy)
-
-
-def _stream_of(plan: RecomputePlan) -> Relation:
-    sources = [p.source.relation for p in plan.sources]
-    if len(sources) != 1 or sources[0].kind is not Kind.STREAM:
-        raise CannotShare("it does not read one stream alone")
-    return sources[0]
-
-
-def _share(
-    engine: Engine,
-    view: View,
-    statement: CreateQuery,
-    plan: RecomputePlan,
-    names: list[str],
-    horizons: dict[str, int],
-) -> Sharing:
-    relation = _stream_of(plan)
-    stream = view.find(relation.name)
-    return draft(
-        plan, stream.id, engine.analyses.type_of(relation), engine.plans.aggregates(view),
-        tuple(names), statement.emit is Emit.CHANGES, max(horizons.values(), default=None),
-        statement.options.get("answers", "auto").lower(),
-    )  # fmt: skip
 
 
 class Waiting:
