@@ -17,6 +17,9 @@ class Settings:
         8  # batches between rounds of maintenance in run(); for very small batches
     )
     compact_bytes: int = 64 * 2**20  # a file this large is left alone; for large batches
+    take_rows: int = (
+        10_000  # rows a file that make it worth taking as it lies; for many small files
+    )
     grace_seconds: int = 60  # how long dropped files stay for readers; for slow readers
     weave_tolerance: float = (
         0.2  # a plan may cost this share more than a fresh one; for streams that change

@@ -127,7 +127,7 @@ class Engine:
                 self.become_writer()
                 self._batches = Batches(
                     self.spark, self.catalog, self.root, self.plans.load(), self.settings.parallel,
-                    self.weaver.weaving,
+                    self.weaver.weaving, self.settings.take_rows,
                 )  # fmt: skip
             return self._batches
 

@@ -21,6 +21,7 @@ from weft.plan.recompute import PlannedSource, RecomputePlan
 from weft.results import answers, duck
 from weft.results.duck import Reading
 from weft.results.pull import empty, table_sql
+from weft.results.rows import scan_rows
 
 if TYPE_CHECKING:
     from weft.results.shared import SharedAnswer
@@ -108,19 +109,19 @@ def _stream(
     horizon = record.horizons.get(found.name.lower())
     if horizon is not None:
         low = horizon if low is None else max(low, horizon)
-    paths = [
-        str(root / s.path)
+    segments = [
+        s
         for s in view.segments(found.owner, "rows")
         if s.min_time <= high and (low is None or s.max_time >= low)
     ]
-    if not paths:
+    if not segments:
         helpers = [f"NULL::TIMESTAMPTZ AS {ARRIVAL}"] if planned.shows_time else []
         helpers += [f"NULL::BIGINT AS {planned.tick}"] if planned.tick else []
         return f"SELECT {', '.join(['*', *helpers])} FROM ({empty(found.definition.columns)})"
     where = f"_weft_time <= {duck.instant(high)}"
     if low is not None:
         where += f" AND _weft_time >= {duck.instant(low)}"
-    sql = f"SELECT {', '.join(columns)} FROM {duck.scan(paths)} WHERE {where}"
+    sql = f"SELECT {', '.join(columns)} FROM {scan_rows(found, segments, root)} WHERE {where}"
     if isinstance(planned.source.window, LastRows):
         newest = "_weft_time DESC, _weft_tick DESC, _weft_ord DESC"
         sql += f" ORDER BY {newest} LIMIT {planned.source.window.count}"

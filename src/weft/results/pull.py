@@ -22,6 +22,7 @@ from weft.results import duck, reading, system
 from weft.results.answers import duck_type
 from weft.results.duck import Reading
 from weft.results.functions import provide_known
+from weft.results.rows import scan_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -168,11 +169,11 @@ def _stream(record: StreamRecord, source: Source, segments: list[Segment], root:
     columns = [duck.name(c.name) for c in record.definition.columns]
     if record.definition.time_column is None:
         columns.append(f"_weft_time AS {ARRIVAL}")
-    paths = [str(root / s.path) for s in segments]
-    if not paths:
+    if not segments:
         extra = (Column(ARRIVAL, "TIMESTAMP"),) if record.definition.time_column is None else ()
         return empty(record.definition.columns + extra)
-    return f"SELECT {', '.join(columns)} FROM {duck.scan(paths)}{_window(record, source)}"
+    rows = scan_rows(record, segments, root)
+    return f"SELECT {', '.join(columns)} FROM {rows}{_window(record, source)}"
 
 
 def _window(record: StreamRecord, source: Source) -> str:

@@ -21,6 +21,7 @@ from weft.optimizer.codec import load
 from weft.optimizer.selections import Derived, SelectClass, Selection
 from weft.results import duck
 from weft.results.duck import Reading
+from weft.results.rows import scan_rows
 
 TIME, TICK, ORDER, TARGET = "_weft_time", "_weft_tick", "_weft_ord", "_weft_target"
 ARRIVAL_ORDER = f"{TIME}, {TICK}, {ORDER}"
@@ -192,7 +193,7 @@ class SelectedAnswer:
         return ", ".join(map(duck.name, names))
 
     def _files(self, segments: list[Segment]) -> str:
-        return duck.scan([str(self._root / s.path) for s in segments])
+        return scan_rows(self.stream, segments, self._root)
 
     def _no_rows(self) -> str:
         from weft.results.answers import duck_type

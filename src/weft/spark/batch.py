@@ -78,13 +78,14 @@ class Batches:
         plans: dict[int, RecomputePlan],
         parallel: int = 4,
         weaving: Callable[[int], Weaving] = lambda _: Weaving(),
+        take_rows: int = 10_000,
     ) -> None:
         self.spark = spark
         self._catalog = catalog
         self._root = root
         self.plans = plans
         self._parallel = parallel
-        self._folding = Folding(spark, catalog, root)
+        self._folding = Folding(spark, catalog, root, take_rows)
         self._networks: dict[int, Network] = {}  # of streams, as the catalog has them
         self._selections: dict[int, Selections] = {}
         self._weaving = weaving  # how a stream's network is planned
@@ -115,11 +116,12 @@ class Batches:
         batch_id: int | None,
         tick: int,
         also: Callable[[Change], object] | None = None,
+        files: Sequence[Path] = (),
     ) -> BatchReport | None:
         """Ingest one micro-batch and bring every query up to date; None if it was committed before.
 
         Without a batch id the rows come from outside Spark's count (mended files); `also` makes
-        such a batch happen once, in the same transaction.
+        such a batch happen once, in the same transaction. `files`: what the frame reads, if known.
         """
         started = time.monotonic()
         world = self._world()
@@ -131,7 +133,7 @@ class Batches:
             return None
         crash_point("batch.start")
         network = self.network(record.id)
-        brought, ahead = self._folding.store(frame, world, record, network, tick, batch_id)
+        brought, ahead = self._folding.store(frame, world, record, network, tick, batch_id, files)
         crash_point("batch.rows-written")
         clock, largest = next_clock(record, brought.max_time())
         state.clock, state.first_new = clock, brought.min_time()

@@ -30,12 +30,13 @@ class FileBatches:
     def apply(
         self, batches: Batches, frame: DataFrame, batch_id: int, tick: int
     ) -> BatchReport | None:
+        files = self._files_of(batch_id)
         try:
-            return batches.apply(self._record.id, frame, batch_id, tick)
+            return batches.apply(self._record.id, frame, batch_id, tick, files=files)
         except WeftError:
             raise
         except Exception:
-            good, bad = self._sort_out(self._files_of(batch_id))
+            good, bad = self._sort_out(files)
             if not bad:
                 raise
         frame = self._without(good, bad)
@@ -65,15 +66,24 @@ class FileBatches:
     def _files_of(self, batch_id: int) -> list[Path]:
         """The files that Spark planned for a batch, from the source's own log."""
         log = self._checkpoint / "sources" / "0"
+        last = self._offset(batch_id, 0)
         found = []
-        for path in [log / str(batch_id), *sorted(log.glob("*.compact"))]:
-            if not path.exists():
-                continue
-            for line in path.read_text().splitlines()[1:]:
-                entry = json.loads(line)
-                if entry["batchId"] == batch_id:
+        for number in range(self._offset(batch_id - 1, last - 1) + 1, last + 1):
+            path = log / str(number)
+            path = path if path.exists() else log / f"{number}.compact"
+            mark = f'"batchId":{number}'
+            lines = path.read_text().splitlines()[1:] if path.exists() else ()
+            for entry in (json.loads(line) for line in lines if mark in line):
+                if entry["batchId"] == number:
                     found.append(Path(unquote(urlparse(entry["path"]).path)))
         return list(dict.fromkeys(found))
+
+    def _offset(self, batch_id: int, otherwise: int) -> int:
+        """How far into the source's log a batch reaches."""
+        path = self._checkpoint / "offsets" / str(batch_id)
+        if not path.exists():
+            return otherwise
+        return json.loads(path.read_text().splitlines()[-1])["logOffset"]
 
     def _sort_out(self, files: list[Path]) -> tuple[list[Path], list[tuple[Path, str]]]:
         good, bad = [], []

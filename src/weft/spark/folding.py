@@ -3,12 +3,14 @@
     rows ──classify──┬──▶ rows, late, rejected                          (ingest)
                      └──▶ partials of paned nodes ──▶ windows that fall due   (meanwhile)
 
-Where a source can be read twice at no great cost, both go on at the same time; else the rows are
-stored first and folded from there. The clock that a batch leads to is known as soon as it is folded.
+Where a source can be read twice at no great cost, both go on at the same time, and rows that lie in
+Parquet already are not written again but taken as they lie; else the rows are stored first and
+folded from there. The clock that a batch leads to is known as soon as it is folded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +31,7 @@ from weft.spark.ingest import Ingested, classify, ingest, rows_only
 from weft.spark.rows import TIME
 from weft.spark.shared import Advance, fold_batch, fold_paned
 from weft.spark.world import StreamState, World
+from weft.storage import taken
 
 COLUMNAR = ("parquet", "orc")
 
@@ -44,15 +47,19 @@ class Ahead:
 
 
 class Folding:
-    def __init__(self, spark: SparkSession, catalog: Catalog, root: Path) -> None:
+    def __init__(self, spark: SparkSession, catalog: Catalog, root: Path, take_rows: int) -> None:
         self._spark, self._catalog, self._root = spark, catalog, root
+        self._take_rows = take_rows
         self._hot = HotPartials()
 
     def store(
         self, frame: DataFrame, world: World, record: StreamRecord, network: Network, tick: int,
-        batch_id: int,
+        batch_id: int, files: Sequence[Path] = (),
     ) -> tuple[Ingested, Ahead | None]:  # fmt: skip
-        """Write a batch's rows and, where its source can be read twice, fold them meanwhile."""
+        """Write a batch's rows and, where its source can be read twice, fold them meanwhile.
+
+        `files`: what the batch consists of, if that is known; they may be taken as they lie.
+        """
         classified = classify(frame, record, tick, now_micros())
         nodes = [n for n in network.folding() if n.node.panes is not None]
         if not nodes or not is_cheap_to_reread(record.definition):
@@ -63,10 +70,20 @@ class Folding:
             folding = pool.submit(
                 self._fold_ahead, rows_only(classified), world, record, network, nodes, tick
             )
-            brought = ingest(classified, record, tick, self._root, batch_id)
+            brought = self._take(files, record, tick)
+            if brought is None:
+                brought = ingest(classified, record, tick, self._root, batch_id)
             ahead = folding.result()
         check_same(record, brought, ahead)
         return brought, ahead
+
+    def _take(self, files: Sequence[Path], record: StreamRecord, tick: int) -> Ingested | None:
+        if not files or not taken.can_be_taken(record.definition):
+            return None
+        if not taken.fits(files, record, self._take_rows):
+            return None
+        segments = taken.take(files, record, tick, self._root)
+        return None if segments is None else Ingested(tuple(segments), tick)
 
     def _fold_ahead(
         self, rows: DataFrame, world: World, record: StreamRecord, network: Network,

@@ -23,13 +23,12 @@ from weft.optimizer.selections import Derived, LiveSelection, Selections
 from weft.optimizer.stem import Stem, Target, build
 from weft.spark import rows as stored
 from weft.spark.match import TARGET, match
-from weft.spark.rows import ORDER, TICK, TIME
+from weft.spark.rows import HELPERS, ORDER, TICK, TIME
 from weft.spark.shared import Advance
 from weft.spark.world import StreamState, World
 from weft.storage.files import footer_segment, parquet_files, spark_path, sync_file
 
 ROW_GROUP = 2 * 1024 * 1024  # small enough that reading one query skips most of a file
-HELPERS = (Column(TIME, "TIMESTAMP"), Column(TICK, "BIGINT"), Column(ORDER, "BIGINT"))
 PARTS = ("derived", "lists", "ready")
 FILTERED = 500_000  # rows above which a filter by time pays for its compilation
 

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weft.catalog.records import QueryRecord, Segment, StreamRecord
@@ -143,9 +143,7 @@ class Maintainer:
 
     def _merge(self, record: StreamRecord | QueryRecord, part: str, group: list[Segment]) -> None:
         folder = self._root / _home(record) / f"{group[-1].tick:019d}-merged-{uuid.uuid4().hex[:8]}"
-        rows = self._spark.read.schema(self._schema(record, part)).parquet(
-            *intact_paths(self._root, group)
-        )
+        rows = self._read(record, part, group)
         time = _time_column(record)
         if part == "lists":  # those of dropped classes go
             live = {query.class_id for query, _ in self._selections.get(record.id, ())}
@@ -167,9 +165,20 @@ class Maintainer:
             crash_point("compact.before-commit")
         crash_point("compact.committed")
 
+    def _read(
+        self, record: StreamRecord | QueryRecord, part: str, group: list[Segment]
+    ) -> DataFrame:
+        if isinstance(record, StreamRecord) and part not in PARTS:
+            helpers = (*HELPERS, Column(TIME, "TIMESTAMP"))
+            return stored.read_stream(self._spark, self._root, record, group, helpers)
+        schema = self._schema(record, part)
+        return self._spark.read.schema(schema).parquet(*intact_paths(self._root, group))
+
     def _schema(self, record: StreamRecord | QueryRecord, part: str):
-        if part not in PARTS:
-            return _stored_schema(record, self._plans, part)
+        if isinstance(record, QueryRecord):
+            state = QueryState(record, self._plans[record.id], [], None)
+            columns = (*stored.answer_columns(state), Column(DIFF, "BIGINT"))
+            return stored.struct_of((*columns, Column(EVALUATION, "BIGINT")))
         found = [s for _, s in self._selections.get(record.id, ())]
         with self._catalog.read() as view:
             derived = load_selections(view, record.id).derived if found else ()
@@ -234,15 +243,6 @@ def _time_column(record: StreamRecord | QueryRecord) -> str | None:
     if isinstance(record, StreamRecord):
         return TIME
     return END if record.is_per_window else None
-
-
-def _stored_schema(record: StreamRecord | QueryRecord, plans: dict[int, RecomputePlan], part: str):
-    if isinstance(record, StreamRecord):
-        return stored.struct_of(record.definition.columns + HELPERS + (Column(TIME, "TIMESTAMP"),))
-    state = QueryState(record, plans[record.id], [], None)
-    return stored.struct_of(
-        (*stored.answer_columns(state), Column(DIFF, "BIGINT"), Column(EVALUATION, "BIGINT"))
-    )
 
 
 Selected = tuple[QueryRecord, Selection]

@@ -22,7 +22,7 @@ from weft.logical.windows import LastRows, microseconds
 from weft.plan.recompute import RecomputePlan
 from weft.spark.evaluate import Evaluator
 from weft.spark.problems import statement_problem
-from weft.spark.rows import ORDER, TICK, TIME, nothing
+from weft.spark.rows import HELPERS, nothing
 from weft.spark.world import World
 
 
@@ -47,8 +47,7 @@ class Analyses:
 
     def type_of(self, relation: Relation) -> Callable[[str], str]:
         """Types of expressions over a stream's columns and helper columns."""
-        helpers = (Column(TIME, "TIMESTAMP"), Column(TICK, "BIGINT"), Column(ORDER, "BIGINT"))
-        columns = relation.columns + helpers
+        columns = relation.columns + HELPERS
         if relation.time_column and relation.time_column not in relation.column_names():
             columns += (Column(relation.time_column, "TIMESTAMP"),)
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, reduce
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from weft.catalog.records import QueryRecord, Segment
+from weft.catalog.records import QueryRecord, Segment, StreamRecord
 from weft.logical.relations import ARRIVAL, WINDOW_TIME, Column
 from weft.spark.world import QueryState, StreamState, TableState, World
+from weft.storage import taken
+from weft.storage.files import intact_paths, spark_path
 
 TIME, TICK, ORDER = "_weft_time", "_weft_tick", "_weft_ord"
+HELPERS = (Column(TIME, "TIMESTAMP"), Column(TICK, "BIGINT"), Column(ORDER, "BIGINT"))
 START, END, DIFF, EVALUATION = "_weft_start", "_weft_end", "_weft_diff", "_weft_eval"
 NUMBER = (
     "_weft_number"  # tells last-n-rows windows apart that start and end at the same times; else 0
@@ -76,12 +80,49 @@ def read_rows(
     spark: SparkSession, world: World, state: StreamState, segments: list[Segment]
 ) -> DataFrame:
     """The rows of some segments of a stream, with their helper columns."""
-    columns = state.record.definition.columns
-    helpers = (Column(TIME, "TIMESTAMP"), Column(TICK, "BIGINT"), Column(ORDER, "BIGINT"))
-    rows = read_segments(spark, world, segments, columns + helpers)
+    rows = read_stream(spark, world.root, state.record, segments)
     if state.record.definition.time_column is None:
         rows = rows.withColumn(ARRIVAL, F.col(TIME))
     return rows
+
+
+def read_stream(
+    spark: SparkSession,
+    root: Path,
+    record: StreamRecord,
+    segments: list[Segment],
+    helpers: tuple[Column, ...] = HELPERS,
+) -> DataFrame:
+    """The declared columns of a stream and helpers; where a file lacks any but HELPERS, NULL."""
+    columns = record.definition.columns + helpers
+    written = [s for s in segments if not taken.is_taken(s)]
+    as_they_lie = [s for s in segments if taken.is_taken(s)]
+    parts = []
+    if written:
+        reader = spark.read.schema(struct_of(columns))
+        parts.append(reader.parquet(*intact_paths(root, written)))
+    if as_they_lie:
+        parts.append(_read_taken(spark, root, record, as_they_lie))
+    if not parts:
+        return nothing(spark, columns)
+    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+
+
+def _read_taken(
+    spark: SparkSession, root: Path, record: StreamRecord, segments: list[Segment]
+) -> DataFrame:
+    """Files that lie as their source wrote them; what they lack is in their paths (storage/taken.py)."""
+    definition = record.definition
+    in_path = (Column(TICK, "BIGINT"), Column(taken.FILE, "BIGINT"))
+    reader = spark.read.schema(struct_of(definition.columns + in_path))
+    reader = reader.option("basePath", spark_path(root / "streams" / str(record.id)))
+    order = F.col(taken.FILE) * taken.FILE_SPAN + F.col("_metadata.row_index")
+    return reader.parquet(*intact_paths(root, segments)).select(
+        *[quote(c.name) for c in definition.columns],
+        F.col(quote(definition.time_column)).alias(TIME),
+        TICK,
+        order.alias(ORDER),
+    )
 
 
 def _between(rows: DataFrame, low: int | None, high: int | None) -> DataFrame:

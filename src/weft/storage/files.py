@@ -116,12 +116,13 @@ def _time_range(footer, column: str) -> tuple[int | None, int | None]:
     for group in range(footer.num_row_groups):
         found = footer.row_group(group).column(index).statistics
         if found is not None and found.has_min_max:
-            lows.append(_micros(found.min))
-            highs.append(_micros(found.max))
+            lows.append(micros_of(found.min))
+            highs.append(micros_of(found.max))
     return (min(lows), max(highs)) if lows else (None, None)
 
 
-def _micros(value: datetime | int) -> int:
+def micros_of(value: datetime | int) -> int:
+    """An instant of a footer's statistics."""
     if isinstance(value, int):
         return value
     if value.tzinfo is None:
