@@ -42,7 +42,10 @@ def assemble_due(
     )
     # windows are numbered by home, class and end; a long is quicker to sort by than three columns
     ordered = rows.sortWithinPartitions(WINDOW).drop(WINDOW)
-    ordered.write.partitionBy(HOME).option("compression", "zstd").parquet(spark_path(folder))
+    writer = ordered.write.partitionBy(HOME).option("compression", "zstd")
+    for name in {s.column for each in wanted for s in each.found.statistics}:
+        writer = writer.option(f"parquet.enable.dictionary#{name}", "false")  # hardly two are alike
+    writer.parquet(spark_path(folder))
     found = []
     for path in parquet_files(folder):
         sync_file(path)

@@ -25,9 +25,9 @@ from weft.spark.partials import read_partials
 MOST_PIECES = 6  # more of them, and planning costs more than reading them again
 MOST_ROWS = 5_000_000  # of a node; more are read from their segments each time
 ROWS_A_PART = (
-    4_000  # of the first batch: the windows of few groups at a time fit a processor's cache
+    1_000  # of the first batch: the windows of few groups at a time fit a processor's cache
 )
-MOST_PARTS = 32
+MOST_PARTS = 128
 
 Groups = tuple[str, ...]  # columns that a class groups by
 Place = tuple[int, int, int | None, Groups]  # a stretch of ticks of a node, by groups
