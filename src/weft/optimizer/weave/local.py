@@ -98,7 +98,7 @@ def local_search(
     seed: int = 0,
 ) -> Plan:
     """So many iterations from a given plan; bundles that it splits stay with their first query."""
-    bundles = bundles_of(queries)
+    bundles = bundles_of(queries, model.is_even)
     search = Search(Forest(_grouped(bundles, start), stream, model))
     order = [bundle[0].id for bundle in bundles]
     draw = random.Random(seed)
