@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 
 import numpy as np
@@ -45,6 +46,7 @@ class Panes:
         return joined(self, panes_of(window)) == self
 
 
+@lru_cache(maxsize=1 << 14)
 def panes_of(window: Hopping | Cumulating) -> Panes:
     """The widest panes that fit one window."""
     if isinstance(window, Cumulating):
@@ -63,6 +65,7 @@ def has_panes(window: Window) -> bool:
     return isinstance(window, Hopping | Cumulating)
 
 
+@lru_cache(maxsize=1 << 14)
 def longest(window: Hopping | Cumulating) -> int:
     """The length of the longest window, in microseconds."""
     return microseconds(window.size if isinstance(window, Cumulating) else window.length)

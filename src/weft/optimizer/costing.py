@@ -65,7 +65,7 @@ def _work(members: list[Placed], paned: Mapping[int, Placed], measures: Measures
         node = placed.node
         if not is_plain:
             work["step"] += measures.cells(_root(placed, paned).node) * len(node.pyramid)
-        work["cell"] += sum(measures.cells(node, level) for level in range(len(node.pyramid)))
+        work["cell"] += measures.written(node)
         work["part"] += len({value.dimensions for value in placed.readers})
         for value in placed.readers:
             _add_reads(work, value, node, measures)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from weft.optimizer.nodes import Atom, Node
 from weft.optimizer.profile import Profile
 from weft.optimizer.weave.batch import BatchCosts
-from weft.optimizer.weave.curves import Curve
+from weft.optimizer.weave.curves import GRID, Curve
 
 SECOND = 1_000_000
 
@@ -36,3 +38,9 @@ class Measures:
             return self.curve(node.columns).at(self.rows)
         pieces = self.pieces(node.panes.width * node.pyramid[level])
         return pieces * self.curve(node.columns).at(self.rows / pieces)
+
+    def written(self, node: Node) -> float:
+        """Partials that a batch writes to all levels of a node with panes."""
+        pieces = self.span / (node.panes.width * np.array(node.pyramid, dtype=float)) + 1
+        curve = self.curve(node.columns)
+        return float((pieces * np.interp(self.rows / pieces, GRID, curve.values)).sum())

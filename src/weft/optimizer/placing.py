@@ -153,7 +153,7 @@ def _with_known(network: Network, need: Need) -> Need:
 
 def _union(*groups) -> tuple:
     found = {s.key: s for group in groups for s in group}
-    return tuple(found[key] for key in sorted(found))
+    return tuple(found[key] for key in sorted(found)) if len(found) > 1 else tuple(found.values())
 
 
 def _replan(

@@ -247,6 +247,10 @@ def remaining(space: Space, row: np.ndarray, gone: Edges, rest: Sequence[Edges])
 def rows_of(space: Space, trees: Sequence[Sequence[Edges]]) -> Rows:
     """A column for each tree: the union of its sets of edges."""
     found = np.zeros((space.words, len(trees)), dtype=np.uint64)
+    if isinstance(space, EvenSpace):
+        for i, tree in enumerate(trees):
+            found[:, i] = space.union(tree)
+        return found
     cached: dict[Edges, np.ndarray] = {}
     for i, tree in enumerate(trees):
         for edges in tree:
