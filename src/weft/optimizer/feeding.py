@@ -169,14 +169,14 @@ def with_base(planned: Sequence[PlannedNode]) -> tuple[PlannedNode, ...] | None:
     roots = [p.node for p in planned if p.parent is None and p.node.panes is not None]
     roots = [node for node in roots if all(s.is_light for s in node.statistics)]
     panes = reduce(joined, [node.panes for node in roots], roots[0].panes) if roots else None
-    finest = [node for node in roots if node.panes == panes]
-    highest = {
-        (node.columns, node.is_versioned): node
-        for node in roots
-        if not any(_is_below(node, other) for other in roots)
-        and not any(_is_below(node, other) or _is_alike(node, other) for other in finest)
-    }
-    bases = [_base(node, panes) for node in highest.values()]
+    kinds = {_kind(node): node for node in roots}
+    finest = {_kind(node) for node in roots if node.panes == panes}
+    highest = [
+        node
+        for kind, node in kinds.items()
+        if kind not in finest and not any(_is_below(kind, other) for other in kinds)
+    ]
+    bases = [_base(node, panes) for node in highest]
     if not bases:
         return None
     moved = [
@@ -185,13 +185,12 @@ def with_base(planned: Sequence[PlannedNode]) -> tuple[PlannedNode, ...] | None:
     return (*bases, *moved)
 
 
-def _is_below(node: Node, other: Node) -> bool:
-    same = node.is_versioned == other.is_versioned
-    return same and set(node.column_names()) < set(other.column_names())
+def _kind(node: Node) -> tuple[frozenset[str], bool]:
+    return frozenset(node.column_names()), node.is_versioned
 
 
-def _is_alike(node: Node, other: Node) -> bool:
-    return node.columns == other.columns and node.is_versioned == other.is_versioned
+def _is_below(kind: tuple[frozenset[str], bool], other: tuple[frozenset[str], bool]) -> bool:
+    return kind[1] == other[1] and kind[0] < other[0]
 
 
 def _base(node: Node, panes: Panes) -> PlannedNode:
