@@ -85,4 +85,11 @@ def _value(raw: Any) -> Any:
         return float(raw["of"])
     if kind in _SCALARS:
         return _SCALARS[kind][2](raw["of"])
-    return _KINDS[kind](**{name: _value(part) for name, part in raw.items()})
+    found = _KINDS[kind](**{name: _value(part) for name, part in raw.items()})
+    return _one(found) if isinstance(found, Predicate | Dimension) else found
+
+
+@lru_cache(maxsize=1 << 14)
+def _one(value: Any) -> Any:
+    """Thousands of classes have the same few of these: they are one object, and quick to compare."""
+    return value

@@ -99,7 +99,7 @@ def node_for(home: Home | None, group: list[Need]) -> PlannedNode:
     levels = (1,)
     if panes is not None:
         radix = EAGER_RADIX if any(need.is_eager for need in group) else RADIX
-        levels = pyramid(panes, max(longest(need.value.window) for need in group), radix)
+        levels = pyramid(panes, max(need.value.longest for need in group), radix)
     node = Node(
         panes,
         levels,

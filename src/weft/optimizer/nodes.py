@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from weft.logical.aggregates import PythonAggregate
-from weft.logical.panes import Panes
+from weft.logical.panes import Panes, longest, panes_of
 from weft.logical.statistics import Dimension, Statistic, digest
 from weft.logical.windows import Cumulating, Hopping
 from weft.optimizer.predicates import Bit, Condition, Predicate, Ranking
@@ -63,6 +63,16 @@ class AggregateClass:
     def key(self) -> str:
         parts = [self.stream_id, self.window, [d.key for d in self.dimensions], self.since]
         return digest(repr([*parts, self.predicate.key, self.is_versioned]))
+
+    @cached_property
+    def panes(self) -> Panes | None:
+        """The widest that fit its window."""
+        return None if self.window is None else panes_of(self.window)
+
+    @cached_property
+    def longest(self) -> int:
+        """The length of its longest window, in microseconds."""
+        return longest(self.window)
 
     def __hash__(self) -> int:
         return hash(self.key)

@@ -16,10 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 
-from weft.logical.panes import Panes, joined, longest, panes_of
+from weft.logical.panes import Panes, joined
 from weft.logical.statistics import Dimension
 from weft.logical.windows import Cumulating, Hopping, microseconds
 from weft.optimizer import fusing
+from weft.optimizer.factors import Predicate
 from weft.optimizer.measures import Measures
 from weft.optimizer.need import Need
 from weft.optimizer.weave.baselines import no_share, shared
@@ -57,33 +58,35 @@ class Weaving:
         self, needs: Sequence[Need], standing: Mapping[str, fusing.Expressions] | None = None
     ) -> dict[str, KindKey]:
         """The kind of node for each class. `standing`: the expressions of those that they read."""
-        groups: dict[tuple, list[Need]] = defaultdict(list)
+        groups: dict[tuple, dict[Predicate, list[Need]]] = {}
         for need in needs:
-            columns = _columns(need.value.dimensions)
-            groups[columns, need.value.is_versioned, need.value.window is None].append(need)
+            value = need.value
+            kind = (_columns(value.dimensions), value.is_versioned, value.window is None)
+            groups.setdefault(kind, defaultdict(list))[value.predicate].append(need)
         found: dict[str, KindKey] = {}
-        for (columns, is_versioned, _), members in groups.items():
-            home = self._fused(members, standing or {})
-            for need in members:
-                asked = fusing.signature_of(need.value.predicate)
-                found[need.key] = (columns, is_versioned, home[asked])
+        for (columns, is_versioned, _), by_predicate in groups.items():
+            home = self._fused(by_predicate, standing or {})
+            for predicate, members in by_predicate.items():
+                kind = (columns, is_versioned, home[fusing.signature_of(predicate)])
+                found |= {need.key: kind for need in members}
         return found
 
     def _fused(
-        self, members: list[Need], standing: Mapping[str, fusing.Expressions]
+        self,
+        by_predicate: Mapping[Predicate, list[Need]],
+        standing: Mapping[str, fusing.Expressions],
     ) -> dict[fusing.Expressions, fusing.Expressions]:
-        predicates = [need.value.predicate for need in members]
-        windows = [need.value.window for need in members]
-        if self.forced is not None or windows[0] is None:
-            return {asked: asked for asked in map(fusing.signature_of, predicates)}
-        widths = sorted(panes_of(window).width for window in windows)
-        panes = fusing.Panes(widths[len(widths) // 2], max(map(longest, windows)))
-        now = {
-            fusing.signature_of(need.value.predicate): standing[need.key]
-            for need in members
-            if need.key in standing
-        }
-        return fusing.fuse(members[0].value.dimensions, predicates, panes, self.measures, now)
+        values = [need.value for members in by_predicate.values() for need in members]
+        if self.forced is not None or values[0].window is None:
+            return {asked: asked for asked in map(fusing.signature_of, by_predicate)}
+        widths = sorted(value.panes.width for value in values)
+        panes = fusing.Panes(widths[len(widths) // 2], max(value.longest for value in values))
+        now = {}
+        for predicate, members in by_predicate.items():
+            stands = next((standing[n.key] for n in reversed(members) if n.key in standing), None)
+            if stands is not None:
+                now[fusing.signature_of(predicate)] = stands
+        return fusing.fuse(values[0].dimensions, by_predicate, panes, self.measures, now)
 
     def homes(
         self, needs: Sequence[Need], kinds: Mapping[str, KindKey], current: Mapping[str, Home]
@@ -96,7 +99,7 @@ class Weaving:
         found: dict[str, Home] = {}
         named = {need.key: need for need in paned}
         for number, tree in enumerate(plan, 1):
-            own = {panes_of(named[key].value.window) for key in tree}
+            own = {named[key].value.panes for key in tree}
             own |= {current[key].panes for key in tree if key in current}
             home = Home(reduce(joined, own), number if self.forced not in (None, FED) else 0)
             found |= dict.fromkeys(tree, home)
@@ -150,10 +153,9 @@ class Weaving:
 
     def _together(self, members: list[Need], kind: KindKey) -> Query:
         """A lazy query with the panes of all of them, and the longest of their windows."""
-        windows = [need.value.window for need in members]
-        panes = reduce(joined, {panes_of(window) for window in windows})
+        panes = reduce(joined, {need.value.panes for need in members})
         names = frozenset([kind_name(kind)])
-        most = max(map(_length, windows))
+        most = max(_length(need.value.window) for need in members)
         return Query(members[0].key, panes.width, most, panes.offset, names, reads=0.0)
 
     def queries(self, needs: Sequence[Need], kinds: Mapping[str, KindKey]) -> list[Query]:
@@ -163,7 +165,7 @@ class Weaving:
         """Times in microseconds; what is read of a window counts only if it is merged as it closes."""
         window, reads = need.value.window, 0.0
         if need.is_eager:
-            rows = self.measures.rows * longest(window) / self.measures.span
+            rows = self.measures.rows * need.value.longest / self.measures.span
             reads = self.measures.curve(need.value.dimensions).at(rows)
         names = frozenset([kind_name(kind)])
         return replace(_as_query(window), id=need.key, dimensions=names, reads=reads)
