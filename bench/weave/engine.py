@@ -105,7 +105,7 @@ def _longer(need: Need) -> Need:
 
 FAMILIAR = "that a node suits"
 NEW: dict[str, Callable[[Need, int], Need]] = {
-    FAMILIAR: lambda need, i: need,
+    FAMILIAR: lambda need, i: _longer(need),
     "with a new statistic": _with_statistic,
     "with new dimensions": _with_dimension,
     "with finer panes": lambda need, i: _with_window(need, 707 + 100 * i),

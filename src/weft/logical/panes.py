@@ -55,9 +55,10 @@ def panes_of(window: Hopping | Cumulating) -> Panes:
     return Panes(width, microseconds(window.offset) % width)
 
 
-def joined(one: Panes, other: Panes) -> Panes:
-    """The widest panes that fit whatever either of them fits."""
-    width = gcd(one.width, other.width, abs(one.offset - other.offset))
+def joined(one: Panes, *others: Panes) -> Panes:
+    """The widest panes that fit whatever any of them fits."""
+    apart = (other.offset - one.offset for other in others)
+    width = gcd(one.width, *(other.width for other in others), *apart)
     return Panes(width, one.offset % width)
 
 

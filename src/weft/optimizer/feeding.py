@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 
 import numpy as np
 
@@ -168,7 +167,7 @@ def with_base(planned: Sequence[PlannedNode]) -> tuple[PlannedNode, ...] | None:
     the finest tree lacks."""
     roots = [p.node for p in planned if p.parent is None and p.node.panes is not None]
     roots = [node for node in roots if all(s.is_light for s in node.statistics)]
-    panes = reduce(joined, [node.panes for node in roots], roots[0].panes) if roots else None
+    panes = joined(*{node.panes for node in roots}) if roots else None
     kinds = {_kind(node): node for node in roots}
     finest = {_kind(node) for node in roots if node.panes == panes}
     highest = [

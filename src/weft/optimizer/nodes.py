@@ -65,6 +65,11 @@ class AggregateClass:
         return digest(repr([*parts, self.predicate.key, self.is_versioned]))
 
     @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Of its dimensions, sorted."""
+        return tuple(sorted(d.column for d in self.dimensions))
+
+    @cached_property
     def panes(self) -> Panes | None:
         """The widest that fit its window."""
         return None if self.window is None else panes_of(self.window)

@@ -14,10 +14,9 @@ import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, reduce
+from functools import lru_cache
 
 from weft.logical.panes import Panes, joined
-from weft.logical.statistics import Dimension
 from weft.logical.windows import Cumulating, Hopping, microseconds
 from weft.optimizer import fusing
 from weft.optimizer.factors import Predicate
@@ -61,7 +60,7 @@ class Weaving:
         groups: dict[tuple, dict[Predicate, list[Need]]] = {}
         for need in needs:
             value = need.value
-            kind = (_columns(value.dimensions), value.is_versioned, value.window is None)
+            kind = (value.columns, value.is_versioned, value.window is None)
             groups.setdefault(kind, defaultdict(list))[value.predicate].append(need)
         found: dict[str, KindKey] = {}
         for (columns, is_versioned, _), by_predicate in groups.items():
@@ -101,7 +100,7 @@ class Weaving:
         for number, tree in enumerate(plan, 1):
             own = {named[key].value.panes for key in tree}
             own |= {current[key].panes for key in tree if key in current}
-            home = Home(reduce(joined, own), number if self.forced not in (None, FED) else 0)
+            home = Home(joined(*own), number if self.forced not in (None, FED) else 0)
             found |= dict.fromkeys(tree, home)
         return found
 
@@ -153,7 +152,7 @@ class Weaving:
 
     def _together(self, members: list[Need], kind: KindKey) -> Query:
         """A lazy query with the panes of all of them, and the longest of their windows."""
-        panes = reduce(joined, {need.value.panes for need in members})
+        panes = joined(*{need.value.panes for need in members})
         names = frozenset([kind_name(kind)])
         most = max(_length(need.value.window) for need in members)
         return Query(members[0].key, panes.width, most, panes.offset, names, reads=0.0)
@@ -218,11 +217,6 @@ class Weaving:
             found.append(Query(query.id, slide, length, offset, names, text, 1.0))
         rate = self.measures.rows / self.measures.span * tick
         return found, Stream(rate, MeasuredCounts(distinct), self.measures.span / tick)
-
-
-@lru_cache(maxsize=4096)
-def _columns(dimensions: tuple[Dimension, ...]) -> tuple[str, ...]:
-    return tuple(sorted(d.column for d in dimensions))
 
 
 def _as_query(window: Hopping | Cumulating) -> Query:
