@@ -153,13 +153,20 @@ class Packing:
     def _bin(self, sets: tuple[Expressions, ...], constants: dict[str, set]) -> Bin:
         asked = {expression_of(d): 1 for d in self.dimensions}
         asked |= {expression: len(found) for expression, found in constants.items()}
+        known, name = self.measures.bins, (self.panes, *asked.items())
+        if name not in known:
+            known[name] = self._costed(asked)
+        return Bin(sets, constants, *known[name])
+
+    def _costed(self, asked: Mapping[str, int]) -> tuple[float, float]:
+        """Partials of the lowest level, and what the node costs a batch."""
         curve, costs = self.measures.profile.curve_of(asked), self.measures.costs
         levels = int(levels_of(self.panes.longest / self.panes.width))
         by_level = self._cells(curve, levels)
         cells, written = float(by_level[0]), float(by_level.sum())
         cost = costs.expand * self.measures.rows + costs.node
         cost += costs.step * cells * levels + costs.cell * written
-        return Bin(sets, constants, cells, cost)
+        return cells, cost
 
     def _cells(self, curve: Curve, levels: int) -> np.ndarray:
         """Partials of each level that a batch writes."""

@@ -24,6 +24,7 @@ class Measures:
     profile: Profile = field(default_factory=Profile)
     costs: BatchCosts = field(default_factory=BatchCosts)
     is_measured: bool = False  # False: nothing has come yet
+    bins: dict = field(init=False, default_factory=dict)  # costed by fusing.py, by what they are
 
     def curve(self, atoms: Iterable[Atom]) -> Curve:
         return self.profile.curve(atoms)
