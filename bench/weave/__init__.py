@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -18,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from bench.plot import chart, short
 from bench.report import Target, draw_table, draw_targets, parser, write_json
 from bench.weave import experiments as do
+from bench.weave.engine import engine_speed
 
 Row = dict[str, object]
 Tick = Callable[[], None]
@@ -314,7 +316,7 @@ def draw_models(console: Console, rows: list[Row]) -> None:
 
 def run_speed(size: Size, tick: Tick) -> list[Row]:
     both = (row for any_slide in (False, True) for row in do.speed(size.woven, 50, any_slide))
-    return each(tick, both)
+    return each(tick, chain(both, engine_speed(size.woven, 25)))
 
 
 def draw_speed(console: Console, rows: list[Row]) -> None:
@@ -325,10 +327,15 @@ def draw_speed(console: Console, rows: list[Row]) -> None:
     count = f"{rows[0]['queries']:,} queries"
     targets = []
     for slides in ("templates", "any integer"):
-        took = named[slides, "Weave Share from scratch"] / 1e3
+        took = named[slides, "… and improved"] / 1e3
         added = named[slides, "add one query, median"]
-        targets.append(Target(f"{count}, {slides}: from scratch", took, 10.0, unit="s"))
+        targets.append(Target(f"{count}, {slides}: from scratch, improved", took, 10.0, unit="s"))
         targets.append(Target(f"{count}, {slides}: add one, median", added, 50.0, unit="ms"))
+    for (slides, what), took in named.items():
+        if what.startswith("engine: plan"):
+            targets.append(Target(f"{slides}, {what}", took / 1e3, 10.0, unit="s"))
+        elif what.startswith("engine"):
+            targets.append(Target(f"{slides}, {what}", took, 50.0, unit="ms"))
     draw_targets(console, targets)
 
 

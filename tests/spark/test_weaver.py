@@ -12,6 +12,7 @@ import pytest
 
 import weft
 from weft.engine import weaver
+from weft.optimizer.changing import trees_of
 from weft.optimizer.weave.adaptive import Policy
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -96,7 +97,7 @@ def db(tmp_path, monkeypatch):
 
 def trees(db: weft.Database) -> int:
     with db._engine.lock:
-        return weaver.trees_of([n.node for n in db._engine.batches.network(1).folding()])
+        return trees_of([n.node for n in db._engine.batches.network(1).folding()])
 
 
 def test_a_plan_follows_the_stream_once_and_says_why(db, tmp_path):
@@ -132,6 +133,27 @@ def test_a_plan_follows_the_stream_once_and_says_why(db, tmp_path):
         check(again, pushed)
         push(again, pushed, 500)
         check(again, pushed)
+
+
+def test_a_registration_that_moves_classes_is_in_the_log(db):
+    pushed = Pushed()
+    push(db, pushed, 50)
+    before = len(log(db))
+    db.sql(
+        "CREATE CONTINUOUS QUERY again AS SELECT k, count(*) AS n"
+        " FROM s [RANGE 7 SECONDS SLIDE 7 SECONDS] GROUP BY k HAVING count(*) > 1"
+    )
+    assert len(log(db)) == before, "its class stands, and nothing moves"
+    db.sql(
+        "CREATE CONTINUOUS QUERY most AS SELECT k, max(ts) AS at"
+        " FROM s [RANGE 7 SECONDS SLIDE 7 SECONDS] GROUP BY k"
+    )
+    (row,) = log(db)[before:]
+    assert row["why"] == "1 query came: most; no node had all that is needed"
+    assert "read on from other nodes; 1 node made" in row["what"]
+    assert row["stream"] == "s" and row["ms_after"] > 0 and row["ms_before"] > 0
+    push(db, pushed, 50)
+    check(db, pushed)
 
 
 def test_a_sample_counts_the_groups_of_any_columns(db):

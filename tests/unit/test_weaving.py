@@ -15,7 +15,7 @@ from weft.logical.statistics import Dimension, Statistic
 from weft.logical.windows import Cumulating, Hopping
 from weft.optimizer.costing import Placed, network_cost, work_by_tree
 from weft.optimizer.factors import EVERYTHING, factor
-from weft.optimizer.feeding import plan_cost
+from weft.optimizer.feeding import Trees, plan_cost
 from weft.optimizer.fitting import Observation, errors, fit
 from weft.optimizer.fusing import signature_of
 from weft.optimizer.measures import SECOND, Measures
@@ -272,6 +272,26 @@ def test_where_rows_and_cells_are_dear_trees_are_apart_and_fed():
             fine, coarse = planned[item.parent].node.panes, item.node.panes
             assert joined(fine, coarse) == fine
             assert set(item.node.statistics) <= set(planned[item.parent].node.statistics)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_feeding_costs_is_what_the_whole_plan_costs(seed: int):
+    """Trees are costed one by one as they are fed; together that is the cost of the network."""
+    dice = random.Random(seed)
+    slides = [dice.choice((1, 2, 6, 12, 60, 61, 120, 360)) for _ in range(12)]
+    needs = [
+        need(s, s * dice.randint(1, 5), by=dice.choice(((), (SYM,), (SYM, USER)))) for s in slides
+    ]
+    costs = BatchCosts(tree=dice.choice((1.0, 400.0)), step=dice.choice((1e-4, 1e-2)))
+    measures = Measures(200_000, 600 * SECOND, costs=costs)
+    nodes = plan_nodes(needs, Weaving(measures, forced="none"))
+    nodes = tuple(replace(p, node=replace(p.node, apart=0), parent=None) for p in nodes)
+    trees = Trees(nodes, measures)
+    for panes in sorted(trees.members, key=lambda each: -each.width):
+        trees.feed(panes)
+    placed = [Placed(i, p.node, trees.parents[i], p.eager) for i, p in enumerate(nodes)]
+    assert trees.total == pytest.approx(network_cost(placed, measures))
+    assert trees.total <= plan_cost(nodes, measures)
 
 
 def test_a_base_that_nobody_asked_for_feeds_trees_where_it_pays():

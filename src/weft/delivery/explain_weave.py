@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from weft.catalog.records import StreamRecord, to_instant
 from weft.catalog.view import View
-from weft.engine.measuring import COSTS, load_measures, placed
+from weft.engine.measuring import COSTS, load_measures
 from weft.logical.windows import instant
+from weft.optimizer.changing import placed
 from weft.optimizer.costing import total, tree_of, work_by_tree
 from weft.optimizer.described import counted, panes_text
 from weft.optimizer.measures import Measures

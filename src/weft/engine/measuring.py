@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from weft.catalog.records import StreamRecord
 from weft.catalog.view import View
-from weft.optimizer.costing import Placed, tree_of, work_by_tree
+from weft.optimizer.changing import placed
+from weft.optimizer.costing import work_by_tree
 from weft.optimizer.fitting import Observation
 from weft.optimizer.measures import Measures
-from weft.optimizer.network import Network
 from weft.optimizer.profile import Profile, load_profile
 from weft.optimizer.weave.batch import BatchCosts
 
@@ -64,20 +64,6 @@ def _span(view: View, stream: StreamRecord, found: list) -> float:
     if not times:
         return Measures().span
     return max(1.0, max(s.max_time for s in times) - min(s.min_time for s in times))
-
-
-def placed(network: Network) -> list[Placed]:
-    """The nodes of a network that fold, with the eager classes that read them."""
-    readers: dict[int, list] = {}
-    for found in network.eager():
-        readers.setdefault(found.open_route.node_id, []).append(found.value)
-    return [
-        Placed(n.id, n.node, n.parent_id, tuple(readers.get(n.id, ()))) for n in network.folding()
-    ]
-
-
-def trees_of(nodes: list) -> int:
-    return len({tree_of(node) for node in nodes if node.panes is not None})
 
 
 def drifts(before: Measures | None, now: Measures, least: float) -> list[str]:

@@ -19,24 +19,16 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from weft.catalog.records import StreamRecord
-from weft.engine.measuring import (
-    COSTS,
-    drifts,
-    load_costs,
-    load_measures,
-    observation,
-    placed,
-    trees_of,
-)
+from weft.engine.measuring import COSTS, drifts, load_costs, load_measures, observation
 from weft.errors import WeftError
+from weft.optimizer.changing import logged, placed
 from weft.optimizer.costing import network_cost
-from weft.optimizer.described import counted
 from weft.optimizer.feeding import plan_cost
 from weft.optimizer.fitting import fit
 from weft.optimizer.lattice import PlannedNode
 from weft.optimizer.measures import Measures
 from weft.optimizer.network import Network
-from weft.optimizer.placing import Placement, needs_of, switched
+from weft.optimizer.placing import needs_of, switched
 from weft.optimizer.planning import plan_nodes
 from weft.optimizer.weave.adaptive import Policy, weigh
 from weft.optimizer.weaving import Weaving
@@ -189,14 +181,7 @@ class Weaver:
         placement = switched(network, plan, tick)
         if not placement.moved and not placement.made and not placement.retired:
             return False
-        measures = self.weaving(stream_id).measures
-        row = {
-            "stream_id": stream_id, "tick": tick, "what": _told(placement, network), "why": why,
-            "ms_before": network_cost(placed(network), measures),
-            "ms_after": plan_cost(plan, measures),
-            "trees_before": trees_of([n.node for n in network.folding()]),
-            "trees_after": trees_of([p.node for p in plan]),
-        }  # fmt: skip
+        row = logged(network, placement, self.weaving(stream_id).measures, tick, why)
         batches.switch(stream_id, placement, tick, lambda change: change.add_weave(**row))
         return True
 
@@ -229,12 +214,4 @@ def _fingerprint(network: Network) -> object:
     return frozenset(
         (key, found.statistics, found.eager_from is not None)
         for key, found in network.classes.items()
-    )
-
-
-def _told(placement: Placement, network: Network) -> str:
-    return (
-        f"{len(placement.moved)} of {counted(len(network.classes), 'class')} read on from"
-        f" other nodes; {counted(len(placement.made), 'node')} made,"
-        f" {counted(len(placement.retired), 'node')} fold no more"
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 
 import numpy as np
@@ -45,6 +46,7 @@ class Panes:
         return joined(self, panes_of(window)) == self
 
 
+@lru_cache(maxsize=1 << 14)
 def panes_of(window: Hopping | Cumulating) -> Panes:
     """The widest panes that fit one window."""
     if isinstance(window, Cumulating):
@@ -53,9 +55,10 @@ def panes_of(window: Hopping | Cumulating) -> Panes:
     return Panes(width, microseconds(window.offset) % width)
 
 
-def joined(one: Panes, other: Panes) -> Panes:
-    """The widest panes that fit whatever either of them fits."""
-    width = gcd(one.width, other.width, abs(one.offset - other.offset))
+def joined(one: Panes, *others: Panes) -> Panes:
+    """The widest panes that fit whatever any of them fits."""
+    apart = (other.offset - one.offset for other in others)
+    width = gcd(one.width, *(other.width for other in others), *apart)
     return Panes(width, one.offset % width)
 
 
@@ -63,6 +66,7 @@ def has_panes(window: Window) -> bool:
     return isinstance(window, Hopping | Cumulating)
 
 
+@lru_cache(maxsize=1 << 14)
 def longest(window: Hopping | Cumulating) -> int:
     """The length of the longest window, in microseconds."""
     return microseconds(window.size if isinstance(window, Cumulating) else window.length)

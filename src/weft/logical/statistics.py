@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 
 
+@lru_cache(maxsize=1 << 15)
 def digest(text: str) -> str:
     """Twelve hex digits that stand for a canonical text."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]

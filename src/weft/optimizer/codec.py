@@ -10,6 +10,7 @@ import dataclasses
 import json
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from weft.logical.aggregates import Parameter, PythonAggregate
@@ -50,7 +51,9 @@ def dump(value: Any) -> str:
     return json.dumps(_plain(value), separators=(",", ":"))
 
 
+@lru_cache(maxsize=1 << 14)
 def load(text: str) -> Any:
+    """The value; the same one for the same text, since values do not change."""
     return _value(json.loads(text))
 
 
@@ -82,4 +85,11 @@ def _value(raw: Any) -> Any:
         return float(raw["of"])
     if kind in _SCALARS:
         return _SCALARS[kind][2](raw["of"])
-    return _KINDS[kind](**{name: _value(part) for name, part in raw.items()})
+    found = _KINDS[kind](**{name: _value(part) for name, part in raw.items()})
+    return _one(found) if isinstance(found, Predicate | Dimension) else found
+
+
+@lru_cache(maxsize=1 << 14)
+def _one(value: Any) -> Any:
+    """Thousands of classes have the same few of these: they are one object, and quick to compare."""
+    return value

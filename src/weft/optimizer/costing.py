@@ -37,13 +37,16 @@ def tree_of(node: Node) -> TreeKey:
     return node.panes, node.apart
 
 
-def work_by_tree(nodes: Sequence[Placed], measures: Measures) -> dict[TreeKey, Work]:
-    """The work of each tree of paned nodes in one batch."""
+def work_by_tree(
+    nodes: Sequence[Placed], measures: Measures, above: Mapping[int, Placed] | None = None
+) -> dict[TreeKey, Work]:
+    """The work of each tree of paned nodes in one batch. `above`: what they are computed from, if
+    the nodes are not all there are."""
     paned = {placed.id: placed for placed in nodes if placed.node.panes is not None}
     families: dict[TreeKey, list[Placed]] = defaultdict(list)
     for placed in paned.values():
         families[tree_of(placed.node)].append(placed)
-    return {key: _work(members, paned, measures) for key, members in families.items()}
+    return {key: _work(members, above or paned, measures) for key, members in families.items()}
 
 
 def _work(members: list[Placed], paned: Mapping[int, Placed], measures: Measures) -> Work:
@@ -62,7 +65,7 @@ def _work(members: list[Placed], paned: Mapping[int, Placed], measures: Measures
         node = placed.node
         if not is_plain:
             work["step"] += measures.cells(_root(placed, paned).node) * len(node.pyramid)
-        work["cell"] += sum(measures.cells(node, level) for level in range(len(node.pyramid)))
+        work["cell"] += measures.written(node)
         work["part"] += len({value.dimensions for value in placed.readers})
         for value in placed.readers:
             _add_reads(work, value, node, measures)

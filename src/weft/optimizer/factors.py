@@ -12,6 +12,7 @@ behind.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -33,11 +34,11 @@ class Comparison:
     type: str  # in which it is compared
     interval: Interval
 
-    @property
+    @cached_property
     def is_point(self) -> bool:
         return is_point(self._domain, self.interval)
 
-    @property
+    @cached_property
     def constants(self) -> tuple[Value, ...]:
         """What a ranking needs: the point, or the ends of the interval."""
         return self.interval.cuts()[:1] if self.is_point else self.interval.cuts()
@@ -69,6 +70,9 @@ class Predicate:
     text: str  # canonical text of the clause, to show
     factors: tuple[Factor, ...]
     may_raise: bool = False  # evaluating it can raise an ANSI error on some row
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
 
 EVERYTHING = Predicate("TRUE", "TRUE", ())

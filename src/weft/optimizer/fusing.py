@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
+import numpy as np
+
 from weft.logical.statistics import Dimension
 from weft.optimizer.measures import Measures
 from weft.optimizer.predicates import Predicate, Ranking, signatures
 from weft.optimizer.profile import expression_of
 from weft.optimizer.weave.batch import RADIX, levels_of
-from weft.optimizer.weave.curves import Curve
+from weft.optimizer.weave.curves import GRID, Curve
 
 SMALL = 20_000  # cells a batch that are as quick to roll up when read as to keep rolled up
 MOST = 64  # columns of a signature that are put together: a reader must read them all
@@ -151,14 +153,22 @@ class Packing:
     def _bin(self, sets: tuple[Expressions, ...], constants: dict[str, set]) -> Bin:
         asked = {expression_of(d): 1 for d in self.dimensions}
         asked |= {expression: len(found) for expression, found in constants.items()}
-        curve = self.measures.profile.curve_of(asked)
-        cells, costs = self._cells(curve, 0), self.measures.costs
+        known, name = self.measures.bins, (self.panes, *asked.items())
+        if name not in known:
+            known[name] = self._costed(asked)
+        return Bin(sets, constants, *known[name])
+
+    def _costed(self, asked: Mapping[str, int]) -> tuple[float, float]:
+        """Partials of the lowest level, and what the node costs a batch."""
+        curve, costs = self.measures.profile.curve_of(asked), self.measures.costs
         levels = int(levels_of(self.panes.longest / self.panes.width))
-        written = sum(self._cells(curve, level) for level in range(levels))
+        by_level = self._cells(curve, levels)
+        cells, written = float(by_level[0]), float(by_level.sum())
         cost = costs.expand * self.measures.rows + costs.node
         cost += costs.step * cells * levels + costs.cell * written
-        return Bin(sets, constants, cells, cost)
+        return cells, cost
 
-    def _cells(self, curve: Curve, level: int) -> float:
-        pieces = self.measures.pieces(self.panes.width * RADIX**level)
-        return pieces * curve.at(self.measures.rows / pieces)
+    def _cells(self, curve: Curve, levels: int) -> np.ndarray:
+        """Partials of each level that a batch writes."""
+        pieces = self.measures.pieces(self.panes.width * float(RADIX) ** np.arange(levels))
+        return pieces * np.interp(self.measures.rows / pieces, GRID, curve.values)

@@ -15,6 +15,7 @@ merging them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -98,7 +99,7 @@ def node_for(home: Home | None, group: list[Need]) -> PlannedNode:
     levels = (1,)
     if panes is not None:
         radix = EAGER_RADIX if any(need.is_eager for need in group) else RADIX
-        levels = pyramid(panes, max(longest(need.value.window) for need in group), radix)
+        levels = pyramid(panes, max(need.value.longest for need in group), radix)
     node = Node(
         panes,
         levels,
@@ -115,7 +116,12 @@ def node_for(home: Home | None, group: list[Need]) -> PlannedNode:
 def derived(planned: list[PlannedNode], measures: Measures) -> tuple[PlannedNode, ...]:
     """Give each node the smallest parent; a parent takes on the statistics of its children."""
     order = sorted(planned, key=lambda p: -len(p.node.columns))
-    parents = [_parent_of(order, i, measures) for i in range(len(order))]
+    parents: list[int | None] = []
+    above: dict[tuple, list[int]] = defaultdict(list)  # nodes of the same panes, most columns first
+    for i, item in enumerate(order):
+        alike = above[item.node.panes, item.node.apart, item.node.is_versioned]
+        parents.append(_parent_of(order, i, alike, measures))
+        alike.append(i)
     return with_parents(order, parents)
 
 
@@ -133,16 +139,11 @@ def with_parents(
     )
 
 
-def _parent_of(order: list[PlannedNode], i: int, measures: Measures) -> int | None:
-    node = order[i].node
-    names = set(node.column_names())
-    found = [
-        j
-        for j in range(i)
-        if (order[j].node.panes, order[j].node.apart) == (node.panes, node.apart)
-        and order[j].node.is_versioned == node.is_versioned
-        and names < set(order[j].node.column_names())
-    ]
+def _parent_of(
+    order: list[PlannedNode], i: int, alike: list[int], measures: Measures
+) -> int | None:
+    names = set(order[i].node.column_names())
+    found = [j for j in alike if names < set(order[j].node.column_names())]
     return min(found, key=lambda j: measures.cells(order[j].node), default=None)
 
 

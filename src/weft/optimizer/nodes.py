@@ -8,9 +8,10 @@ window are one class.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from weft.logical.aggregates import PythonAggregate
-from weft.logical.panes import Panes
+from weft.logical.panes import Panes, longest, panes_of
 from weft.logical.statistics import Dimension, Statistic, digest
 from weft.logical.windows import Cumulating, Hopping
 from weft.optimizer.predicates import Bit, Condition, Predicate, Ranking
@@ -47,7 +48,7 @@ class Node:
         return f"({', '.join(atom.key for atom in self.columns)})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AggregateClass:
     """What queries share fully. A window that does not hop is part of the predicate."""
 
@@ -58,10 +59,28 @@ class AggregateClass:
     is_versioned: bool
     since: int = 0  # tells apart classes that are one but for how far back their nodes reach
 
-    @property
+    @cached_property
     def key(self) -> str:
         parts = [self.stream_id, self.window, [d.key for d in self.dimensions], self.since]
         return digest(repr([*parts, self.predicate.key, self.is_versioned]))
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Of its dimensions, sorted."""
+        return tuple(sorted(d.column for d in self.dimensions))
+
+    @cached_property
+    def panes(self) -> Panes | None:
+        """The widest that fit its window."""
+        return None if self.window is None else panes_of(self.window)
+
+    @cached_property
+    def longest(self) -> int:
+        """The length of its longest window, in microseconds."""
+        return longest(self.window)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,8 @@ def _with_known(network: Network, need: Need) -> Need:
 
 
 def _union(*groups) -> tuple:
+    if sum(map(len, groups)) < 2:
+        return tuple(s for group in groups for s in group)
     found = {s.key: s for group in groups for s in group}
     return tuple(found[key] for key in sorted(found))
 

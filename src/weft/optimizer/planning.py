@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from weft.logical.panes import panes_of
 from weft.optimizer.feeding import fed, plan_cost
 from weft.optimizer.fusing import Expressions
 from weft.optimizer.lattice import PlannedNode, derived, node_for
@@ -62,4 +61,4 @@ def _fed_prices(weaving: Weaving) -> Weaving:
 
 
 def _are_few(needs: Sequence[Need]) -> bool:
-    return 1 < len({panes_of(n.value.window) for n in needs if n.value.window}) <= FEW
+    return 1 < len({n.value.panes for n in needs if n.value.window}) <= FEW

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from weft.optimizer.atoms import Atom, Bit, Ranking
 from weft.optimizer.domains import domain_of
@@ -72,13 +73,18 @@ class Signatures:
 def signatures(predicates: Iterable[Predicate]) -> Signatures:
     """The fewest atoms that decide all the predicates: one ranking by cuts and one by points per
     expression, one bit per other factor."""
+    return _signatures(tuple(dict.fromkeys(predicates)))
+
+
+@lru_cache(maxsize=4096)
+def _signatures(predicates: tuple[Predicate, ...]) -> Signatures:
     return extend((), predicates)
 
 
 def extend(atoms: Iterable[Atom], predicates: Iterable[Predicate]) -> Signatures:
     """The atoms that stand and decide the new predicates too: each ranking that lacks a constant
     gives way to a wider one (another column), all others stay as they are."""
-    wanted, known = list(predicates), list(dict.fromkeys(atoms))
+    wanted, known = list(dict.fromkeys(predicates)), list(dict.fromkeys(atoms))
     index = AtomIndex(known)
     lacking = [part for each in wanted for part in each.factors if index.test(part) is None]
     constants: dict[tuple[str, str, bool], set[Value]] = {}

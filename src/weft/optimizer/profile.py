@@ -33,6 +33,7 @@ class Profile:
     codes: Mapping[str, np.ndarray] = field(default_factory=dict)  # by the atom's column
     expressions: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # → column, constants
     _curves: dict[frozenset[str], Curve] = field(default_factory=dict)
+    _asked: dict[tuple, Curve] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return max(map(len, self.codes.values()), default=0)
@@ -42,21 +43,23 @@ class Profile:
 
     def curve(self, atoms: Iterable[Atom]) -> Curve:
         """Distinct values of these columns among so many rows."""
-        names, unknown = set(), 1.0
-        for atom in atoms:
-            name, factor = self._stand_in(atom)
-            unknown *= factor
-            names |= {name} - {None}
-        return self._sampled(frozenset(names)).times(unknown)
+        atoms = tuple(atoms)
+        asked = tuple(atom.column for atom in atoms)
+        return self._kept(asked, (self._stand_in(atom) for atom in atoms))
 
     def curve_of(self, asked: Mapping[str, int]) -> Curve:
         """The same by expressions, each with how many constants it is compared with."""
-        names, unknown = set(), 1.0
-        for expression, constants in asked.items():
-            name, factor = self._sampled_as(expression, constants)
-            unknown *= factor
-            names |= {name} - {None}
-        return self._sampled(frozenset(names)).times(unknown)
+        return self._kept(tuple(asked.items()), (self._sampled_as(*each) for each in asked.items()))
+
+    def _kept(self, asked: tuple, found: Iterable[tuple[str | None, float]]) -> Curve:
+        """The curve of sampled columns and what is unknown of them; made once."""
+        if asked not in self._asked:
+            names, unknown = set(), 1.0
+            for name, factor in found:
+                unknown *= factor
+                names |= {name} - {None}
+            self._asked[asked] = self._sampled(frozenset(names)).times(unknown)
+        return self._asked[asked]
 
     def _stand_in(self, atom: Atom) -> tuple[str | None, float]:
         """A sampled column, and how many times more values to expect."""

@@ -13,12 +13,13 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from weft.logical.panes import Panes, joined, longest, panes_of
-from weft.logical.windows import Cumulating, microseconds
+from weft.logical.panes import Panes, joined
+from weft.logical.windows import Cumulating, Hopping, microseconds
 from weft.optimizer import fusing
+from weft.optimizer.factors import Predicate
 from weft.optimizer.measures import Measures
 from weft.optimizer.need import Need
 from weft.optimizer.weave.baselines import no_share, shared
@@ -56,33 +57,35 @@ class Weaving:
         self, needs: Sequence[Need], standing: Mapping[str, fusing.Expressions] | None = None
     ) -> dict[str, KindKey]:
         """The kind of node for each class. `standing`: the expressions of those that they read."""
-        groups: dict[tuple, list[Need]] = defaultdict(list)
+        groups: dict[tuple, dict[Predicate, list[Need]]] = {}
         for need in needs:
-            columns = tuple(sorted(d.column for d in need.value.dimensions))
-            groups[columns, need.value.is_versioned, need.value.window is None].append(need)
+            value = need.value
+            kind = (value.columns, value.is_versioned, value.window is None)
+            groups.setdefault(kind, defaultdict(list))[value.predicate].append(need)
         found: dict[str, KindKey] = {}
-        for (columns, is_versioned, _), members in groups.items():
-            home = self._fused(members, standing or {})
-            for need in members:
-                asked = fusing.signature_of(need.value.predicate)
-                found[need.key] = (columns, is_versioned, home[asked])
+        for (columns, is_versioned, _), by_predicate in groups.items():
+            home = self._fused(by_predicate, standing or {})
+            for predicate, members in by_predicate.items():
+                kind = (columns, is_versioned, home[fusing.signature_of(predicate)])
+                found |= {need.key: kind for need in members}
         return found
 
     def _fused(
-        self, members: list[Need], standing: Mapping[str, fusing.Expressions]
+        self,
+        by_predicate: Mapping[Predicate, list[Need]],
+        standing: Mapping[str, fusing.Expressions],
     ) -> dict[fusing.Expressions, fusing.Expressions]:
-        predicates = [need.value.predicate for need in members]
-        windows = [need.value.window for need in members]
-        if self.forced is not None or windows[0] is None:
-            return {asked: asked for asked in map(fusing.signature_of, predicates)}
-        widths = sorted(panes_of(window).width for window in windows)
-        panes = fusing.Panes(widths[len(widths) // 2], max(map(longest, windows)))
-        now = {
-            fusing.signature_of(need.value.predicate): standing[need.key]
-            for need in members
-            if need.key in standing
-        }
-        return fusing.fuse(members[0].value.dimensions, predicates, panes, self.measures, now)
+        values = [need.value for members in by_predicate.values() for need in members]
+        if self.forced is not None or values[0].window is None:
+            return {asked: asked for asked in map(fusing.signature_of, by_predicate)}
+        widths = sorted(value.panes.width for value in values)
+        panes = fusing.Panes(widths[len(widths) // 2], max(value.longest for value in values))
+        now = {}
+        for predicate, members in by_predicate.items():
+            stands = next((standing[n.key] for n in reversed(members) if n.key in standing), None)
+            if stands is not None:
+                now[fusing.signature_of(predicate)] = stands
+        return fusing.fuse(values[0].dimensions, by_predicate, panes, self.measures, now)
 
     def homes(
         self, needs: Sequence[Need], kinds: Mapping[str, KindKey], current: Mapping[str, Home]
@@ -95,42 +98,64 @@ class Weaving:
         found: dict[str, Home] = {}
         named = {need.key: need for need in paned}
         for number, tree in enumerate(plan, 1):
-            own = [panes_of(named[key].value.window) for key in tree]
-            own += [current[key].panes for key in tree if key in current]
-            home = Home(reduce(joined, own), number if self.forced not in (None, FED) else 0)
+            own = {named[key].value.panes for key in tree}
+            own |= {current[key].panes for key in tree if key in current}
+            home = Home(joined(*own), number if self.forced not in (None, FED) else 0)
             found |= dict.fromkeys(tree, home)
         return found
 
     def plan(
         self, needs: Sequence[Need], kinds: Mapping[str, KindKey], current: Mapping[str, Home]
     ) -> Plan:
-        queries = self.queries(needs, kinds)
         if self.forced is not None:
-            return self._forced(queries, needs)
+            return self._forced(self.queries(needs, kinds), needs)
         stream, model = self.stream(needs, kinds), EngineCosts(self.measures.costs)
-        standing = [query for query in queries if query.id in current]
-        if not standing:
-            return improved(queries, stream, model)
-        return self.incremental(queries, current, stream).plan
-
-    def incremental(
-        self, queries: Sequence[Query], current: Mapping[str, Home], stream: Stream
-    ) -> IncrementalWeave:
-        """New queries woven into the trees that stand."""
-        trees: dict[Home, list[str]] = defaultdict(list)
-        for query in queries:
-            if query.id in current:
-                trees[current[query.id]].append(query.id)
-        standing = [query for query in queries if query.id in current]
-        model = EngineCosts(self.measures.costs)
+        new = [need for need in needs if need.key not in current]
+        if len(new) == len(needs):
+            return improved(self.queries(needs, kinds), stream, model)
+        standing, trees = self.standing(needs, kinds, current)
         woven = IncrementalWeave(
-            standing, stream, model, tolerance=self.tolerance, weaver=improved,
-            plan=plan_of(trees.values()),
+            [query for _, query in standing.values()], stream, model, tolerance=self.tolerance,
+            weaver=improved, plan=plan_of(trees.values()),
         )  # fmt: skip
-        for query in queries:
-            if query.id not in current:
-                woven.add(query)
-        return woven
+        for query in self.queries(new, kinds):
+            woven.add(query)
+        members = {key: keys for key, (keys, _) in standing.items()}
+        return plan_of(
+            [each for key in tree for each in members.get(key, (key,))] for tree in woven.plan
+        )
+
+    def standing(
+        self, needs: Sequence[Need], kinds: Mapping[str, KindKey], current: Mapping[str, Home]
+    ) -> tuple[dict[str, tuple[list[str], Query]], dict[Home, list[str]]]:
+        """What stands, each with the keys of its classes; and which of these share a tree.
+
+        Trees that stand are merged or not, as they are. Lazy classes of one kind in one tree bring it
+        nothing but panes and their longest window: one query with these is as good as all of them.
+        """
+        alike: dict[tuple, list[Need]] = defaultdict(list)
+        for need in needs:
+            if need.key in current:
+                apart = need.key if need.is_eager else None
+                alike[current[need.key], kinds[need.key], apart].append(need)
+        found: dict[str, tuple[list[str], Query]] = {}
+        trees: dict[Home, list[str]] = defaultdict(list)
+        for (home, kind, apart), members in alike.items():
+            keys = [need.key for need in members]
+            if apart is None:
+                query = self._together(members, kind)
+            else:
+                query = self._query(members[0], kind)
+            found[query.id] = keys, query
+            trees[home].append(query.id)
+        return found, trees
+
+    def _together(self, members: list[Need], kind: KindKey) -> Query:
+        """A lazy query with the panes of all of them, and the longest of their windows."""
+        panes = joined(*{need.value.panes for need in members})
+        names = frozenset([kind_name(kind)])
+        most = max(_length(need.value.window) for need in members)
+        return Query(members[0].key, panes.width, most, panes.offset, names, reads=0.0)
 
     def queries(self, needs: Sequence[Need], kinds: Mapping[str, KindKey]) -> list[Query]:
         return [self._query(need, kinds[need.key]) for need in needs]
@@ -139,15 +164,10 @@ class Weaving:
         """Times in microseconds; what is read of a window counts only if it is merged as it closes."""
         window, reads = need.value.window, 0.0
         if need.is_eager:
-            rows = self.measures.rows * longest(window) / self.measures.span
+            rows = self.measures.rows * need.value.longest / self.measures.span
             reads = self.measures.curve(need.value.dimensions).at(rows)
-        rest = {"dimensions": frozenset([kind_name(kind)]), "reads": reads}
-        if isinstance(window, Cumulating):
-            return cumulating(
-                need.key, microseconds(window.size), microseconds(window.step), **rest
-            )
-        slide, length = microseconds(window.slide), microseconds(window.length)
-        return Query(need.key, slide, length, microseconds(window.offset) % slide, **rest)
+        names = frozenset([kind_name(kind)])
+        return replace(_as_query(window), id=need.key, dimensions=names, reads=reads)
 
     def stream(self, needs: Sequence[Need], kinds: Mapping[str, KindKey]) -> Stream:
         """The measured stream, with a curve for each kind of node."""
@@ -199,6 +219,20 @@ class Weaving:
         return found, Stream(rate, MeasuredCounts(distinct), self.measures.span / tick)
 
 
+def _as_query(window: Hopping | Cumulating) -> Query:
+    """In microseconds."""
+    if isinstance(window, Cumulating):
+        return cumulating("", microseconds(window.size), microseconds(window.step))
+    slide = microseconds(window.slide)
+    return Query("", slide, microseconds(window.length), microseconds(window.offset) % slide)
+
+
+@lru_cache(maxsize=1 << 14)
+def _length(window: Hopping | Cumulating) -> int:
+    return _as_query(window).length
+
+
+@lru_cache(maxsize=4096)
 def kind_name(kind: KindKey) -> str:
     columns, is_versioned, expressions = kind
     return "|".join([",".join(columns), str(is_versioned), ",".join(sorted(expressions))])

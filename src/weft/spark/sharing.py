@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from weft.catalog.change import Change
 from weft.catalog.records import QueryRecord, Segment
+from weft.optimizer.changing import came, logged
 from weft.optimizer.codec import dump
 from weft.optimizer.need import Need
 from weft.optimizer.network import Network, add_class, add_node, release_unused, route_row
@@ -58,7 +59,7 @@ class Registration:
         placement: Placement | None = None,
     ) -> None:
         self._world, self._state, self._network = world, state, network
-        self._drafts, self._tick = drafts, tick
+        self._drafts, self._tick, self._weaving = drafts, tick, weaving or Weaving()
         can_refill = state.record.pruned_rows == 0
         needs = [d.need for d in drafts]
         self.placement = placement or place(network, needs, tick, can_refill, weaving)
@@ -118,6 +119,10 @@ class Registration:
         for draft, need in zip(self._drafts, self.placement.needs, strict=True):
             change.add_query(self._record(draft, class_ids[need.key]))
         change.add_segments(segments)
+        if self._drafts and self.placement.moved:
+            why, measures = came([d.record.name for d in self._drafts]), self._weaving.measures
+            row = logged(self._network, self.placement, measures, self._tick, why)
+            change.add_weave(**row)
         if self.placement.moved or self.placement.retired:
             release_unused(change, self._network.stream_id)
 

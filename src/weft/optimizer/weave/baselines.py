@@ -46,7 +46,9 @@ def insert_then_weave(queries: Iterable[Query], stream: Stream, model: CostModel
     """Put each query, in the given order, into the tree where it saves most; then weave."""
     queries = list(queries)
     space = space_for((query.classes for query in queries), model.is_even)
-    forest = Forest([[bundle] for bundle in bundles_of(queries)], stream, model, space)
+    forest = Forest(
+        [[bundle] for bundle in bundles_of(queries, model.is_even)], stream, model, space
+    )
     for slot in range(1, len(forest)):
         common = forest.common(forest.rows[:, slot])
         gains = forest.gains(slot, common)[:slot]

@@ -24,7 +24,7 @@ Law: a tree's cost never falls when its panes become finer or it holds more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class BatchCosts:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        return tuple(field.name for field in fields(cls))
+        return tuple(each.name for each in fields(cls))
 
     def of(self, work: dict[str, Number]) -> Number:
         """The cost of counted work."""
@@ -65,9 +65,14 @@ class BatchCosts:
 
 @dataclass(frozen=True, slots=True)
 class EngineCosts:
-    """Batch costs as a cost model of the optimiser: per tick, for trees of nodes (see kinds.py)."""
+    """Batch costs as a cost model of the optimiser: per tick, for trees of nodes (see kinds.py).
+
+    Trees that are alike in panes, levels and what they hold fold for the same: each such cost is
+    kept, so that it is counted once in a whole weave.
+    """
 
     costs: BatchCosts = BatchCosts()
+    _known: dict[Stream, dict[complex, float]] = field(default_factory=dict, compare=False)
     is_even = True
 
     def tree(self, load: Load, stream: Stream) -> Number:
@@ -75,19 +80,24 @@ class EngineCosts:
         return (self.folding(load, stream) + reading) / stream.batch
 
     def folding(self, load: Load, stream: Stream) -> Number:
-        """Of many trees most are alike in panes, levels and what they hold: each is costed once."""
-        if np.ndim(load.edge_rate) == 0 or np.size(load.edge_rate) < 32:
-            return self.costs.of(folds_of(load, stream))
+        """What it costs to fold: looked up, or counted for all those that were never seen."""
+        known = self._known.setdefault(stream, {})
         levels = levels_of(load.longest * load.edge_rate)
-        what = np.asarray(load.cells) * LEVELS + np.minimum(levels, LEVELS - 1)
-        _, first, places = np.unique(
-            load.edge_rate + 1j * what, return_index=True, return_inverse=True
-        )
-        each = Load(
-            load.edge_rate[first], 0.0, 0.0, 0.0, load.longest[first],
-            np.asarray(load.cells)[first],
-        )  # fmt: skip
-        return self.costs.of(folds_of(each, stream))[places]
+        alike = load.edge_rate + 1j * (np.asarray(load.cells) * (2 * LEVELS) + levels)
+        if np.ndim(alike) == 0:
+            if (name := complex(alike)) not in known:
+                known[name] = float(self.costs.of(folds_of(load, stream)))
+            return known[name]
+        distinct, first, places = np.unique(alike, return_index=True, return_inverse=True)
+        found = [known.get(name, -1.0) for name in distinct.tolist()]
+        costs = np.array(found)
+        new = np.flatnonzero(costs < 0)
+        if len(new):
+            at = first[new]
+            each = Load(load.edge_rate[at], 0.0, 0.0, 0.0, load.longest[at], load.cells[at])
+            costs[new] = self.costs.of(folds_of(each, stream))
+            known.update(zip(distinct[new].tolist(), costs[new].tolist(), strict=True))
+        return costs[places]
 
     def partials(self, load: Load, stream: Stream) -> Number:
         return folds_of(load, stream)["cell"] / stream.batch

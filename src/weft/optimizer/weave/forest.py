@@ -1,15 +1,16 @@
 """A forest: trees under construction, as arrays, so that one step looks at all trees at once.
 
 The algorithms differ in which trees they merge or which query they move; what a merge would cost
-is asked here. A *bundle* is a set of queries with the same edges and the same shape (dimensions
-and predicate). Bundles are never split:
+is asked here. A *bundle* is a set of queries with the same edges (where panes are even: the same
+panes) and the same shape (dimensions and predicate). Bundles are never split:
 
 Law (paper's costs): some cheapest plan keeps each bundle in one tree. Let q and q′ have the same
 edges and shape and stand in trees X and Y, with E·cells of X at least that of Y. Moving q to Y
 leaves E and cells of Y as they are and does not raise those of X, and q's own final aggregation
 costs ω·E·cells, no more in Y than in X. Weave Share itself merges them first: such a merge saves
 λ, the most that any merge can save by Eq. 5, since E_xy·cells_xy is at least that of either side.
-With Spark costs the same holds up to the pyramid's levels, which follow the longest window.
+With Spark costs, and with even panes, the same holds up to the pyramid's levels, which follow the
+longest window.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 
 from weft.optimizer.weave.cost import CostModel, Load, Stream, load_of, shape_of
 from weft.optimizer.weave.counts import Counts, Names
+from weft.optimizer.weave.even import even_panes
 from weft.optimizer.weave.kinds import Kinds, KindShapes
 from weft.optimizer.weave.plan import Plan, plan_of
 from weft.optimizer.weave.space import Edges, Space, grown, rows_of, space_for
@@ -31,11 +33,12 @@ from weft.optimizer.weave.windows import Query
 Bundle = tuple[Query, ...]
 
 
-def bundles_of(queries: Iterable[Query]) -> list[Bundle]:
+def bundles_of(queries: Iterable[Query], is_even: bool = False) -> list[Bundle]:
     """Queries that cut and group the stream alike, in order of their first member."""
     found: dict[tuple, list[Query]] = {}
     for query in queries:
-        found.setdefault((query.classes, query.dimensions, query.predicate), []).append(query)
+        edges = even_panes(query.classes) if is_even else query.classes
+        found.setdefault((edges, query.dimensions, query.predicate), []).append(query)
     return [tuple(bundle) for bundle in found.values()]
 
 
@@ -188,32 +191,33 @@ class Forest:
         cost = float(self.model.tree(load, self.stream))
         return Standing(tuple(bundles), row, mass, shape, load, cost)
 
-    def common(self, row: np.ndarray) -> np.ndarray:
-        """The mass that a set of edges has in common with each tree."""
-        return self.space.common(row, self.rows)
+    def common(self, row: np.ndarray, since: int = 0) -> np.ndarray:
+        """The mass that a set of edges has in common with each tree, from a slot on."""
+        return self.space.common(row, self.rows[:, since:])
 
-    def gains(self, slot: int, common: np.ndarray) -> np.ndarray:
+    def gains(self, slot: int, common: np.ndarray, since: int = 0) -> np.ndarray:
         """Eq. 5: what merging this tree with each other one saves, given their common mass."""
-        return self._gains(self.table[:, slot], common)
+        return self._gains(self.table[:, slot], common, self.table[:, since:])
 
     def gains_of(self, tree: Standing, common: np.ndarray) -> np.ndarray:
         """The same for a tree that is not in the forest; −∞ for empty slots."""
-        found = self._gains(np.array(tree.numbers), common)
+        found = self._gains(np.array(tree.numbers), common, self.table)
         found[[not tree for tree in self.trees]] = -np.inf
         return found
 
-    def _gains(self, tree: np.ndarray, common: np.ndarray) -> np.ndarray:
+    def _gains(self, tree: np.ndarray, common: np.ndarray, others: np.ndarray) -> np.ndarray:
         mass, overlap, window_rate, window_bits, longest, cost = tree[: len(SUMS)]
-        shape = (int(tree[-2]), int(tree[-1]))
+        masses, overlaps, window_rates, bits, lengths, costs = others[: len(SUMS)]
+        shape, shapes = (int(tree[-2]), int(tree[-1])), others[len(SUMS) :].astype(int)
         load = Load(
-            (mass + self.mass - common) / self.space.scale,
-            overlap + self.overlap,
-            window_rate + self.window_rate,
-            window_bits + self.window_bits,
-            np.maximum(longest, self.longest),
-            self.shapes.cells_with(shape, self.dimensions.astype(int), self.predicates.astype(int)),
+            (mass + masses - common) / self.space.scale,
+            overlap + overlaps,
+            window_rate + window_rates,
+            window_bits + bits,
+            np.maximum(longest, lengths),
+            self.shapes.cells_with(shape, *shapes),
         )
-        return cost + self.cost - self.model.tree(load, self.stream)
+        return cost + costs - self.model.tree(load, self.stream)
 
     def put(self, slot: int, tree: Standing | None) -> None:
         """Let a tree stand in this slot, or none."""

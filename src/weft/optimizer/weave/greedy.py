@@ -33,7 +33,7 @@ def weave_share(queries: Iterable[Query], stream: Stream, model: CostModel = PAP
 
 def woven(queries: Iterable[Query], stream: Stream, model: CostModel = PAPER) -> Forest:
     """The forest behind `weave_share`, for what improves on it."""
-    bundles = bundles_of(queries)
+    bundles = bundles_of(queries, model.is_even)
     forest = weave(Forest([[bundle] for bundle in bundles], stream, model))
     if len(forest) < 2:
         return forest
@@ -62,9 +62,10 @@ class Lookup:
         self.benefits = size * (size - 1) // 2  # computed so far: each pair once, then one row
         self.common = np.empty((size, size))
         self.gain = np.empty((size, size))
-        for slot in range(size):
-            self.common[slot] = forest.common(forest.rows[:, slot])
-            self.gain[slot] = forest.gains(slot, self.common[slot])
+        for slot in range(size):  # both are symmetric: each pair is looked at once
+            common = forest.common(forest.rows[:, slot], slot)
+            self.common[slot, slot:] = self.common[slot:, slot] = common
+            self.gain[slot, slot:] = self.gain[slot:, slot] = forest.gains(slot, common, slot)
         np.fill_diagonal(self.gain, -np.inf)
         self._find_best(np.arange(size))
 

@@ -216,5 +216,5 @@ def _without(tree: tuple[Bundle, ...], id: str) -> list[Bundle]:
 
 def _forest_of(plan: Plan, queries: Iterable[Query], stream: Stream, model: CostModel) -> Forest:
     named = {query.id: query for query in queries}
-    trees = [bundles_of(named[id] for id in tree) for tree in plan if tree]
+    trees = [bundles_of((named[id] for id in tree), model.is_even) for tree in plan if tree]
     return Forest(trees, stream, model)

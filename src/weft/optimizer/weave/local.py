@@ -23,6 +23,7 @@ from weft.optimizer.weave.forest import Bundle, Forest, Standing, bundles_of
 from weft.optimizer.weave.greedy import weave, woven
 from weft.optimizer.weave.kinds import KindShapes
 from weft.optimizer.weave.plan import PAPER, Plan
+from weft.optimizer.weave.space import packed, unpacked
 from weft.optimizer.weave.windows import Query
 
 LEAST = 1e-9  # a move saves something if it saves more than this share of the plan's cost
@@ -35,19 +36,19 @@ class Search:
         self.forest = forest
         self.tried = self.made = 0
         self.home = {b[0].id: slot for slot, tree in enumerate(forest.trees) for b in tree}
+        self.bundles = {b[0].id: b for tree in forest.trees for b in tree}
+        self._held: dict[int, np.ndarray] = {}  # by how many bundles of a tree, for each edge
         self._once: dict[int, np.ndarray] = {}
         self._members: dict[int, Members] = {}
 
     def once(self, slot: int) -> np.ndarray:
         """The edges that one bundle alone brings to this tree: those that leave with it."""
-        if slot not in self._once:
-            seen = np.zeros(self.forest.space.words, dtype=np.uint64)
-            again = seen.copy()
+        if slot not in self._held:
+            self._held[slot] = np.zeros(64 * self.forest.space.words, dtype=np.int16)
             for bundle in self.forest.trees[slot]:
-                row = self.forest.row(bundle[0].classes)
-                again |= seen & row
-                seen |= row
-            self._once[slot] = seen & ~again
+                self._held[slot] += unpacked(self.forest.row(bundle[0].classes))
+        if slot not in self._once:
+            self._once[slot] = packed(self._held[slot] == 1)
         return self._once[slot]
 
     def members(self, slot: int) -> Members:
@@ -76,16 +77,25 @@ class Search:
         cells = forest.shapes.cells(forest.shapes.numbers(other))
         return max(query.length for query in other), cells
 
-    def put(self, slot: int | None, tree: Standing | None) -> None:
-        """Let a tree stand in a slot (None: a new one)."""
+    def leave(self, slot: int, left: Standing, alone: Standing) -> None:
+        """Let what is left of a tree stand where it stood."""
+        self.forest.put(slot, left if left.bundles else None)
+        self._changed(slot, alone, np.subtract)
+
+    def arrive(self, slot: int | None, tree: Standing, alone: Standing) -> None:
+        """Let a tree that has one bundle more stand in its slot (None: a new one)."""
         if slot is None:
             slot = self.forest.append(tree)
         else:
             self.forest.put(slot, tree)
+        self._changed(slot, alone, np.add)
+        self.home[alone.bundles[0][0].id] = slot
+
+    def _changed(self, slot: int, alone: Standing, how: np.ufunc) -> None:
+        if slot in self._held:
+            how(self._held[slot], unpacked(alone.row), out=self._held[slot])
         self._once.pop(slot, None)
         self._members.pop(slot, None)
-        for bundle in tree.bundles if tree else ():
-            self.home[bundle[0].id] = slot
 
 
 def local_search(
@@ -98,7 +108,7 @@ def local_search(
     seed: int = 0,
 ) -> Plan:
     """So many iterations from a given plan; bundles that it splits stay with their first query."""
-    bundles = bundles_of(queries)
+    bundles = bundles_of(queries, model.is_even)
     search = Search(Forest(_grouped(bundles, start), stream, model))
     order = [bundle[0].id for bundle in bundles]
     draw = random.Random(seed)
@@ -142,7 +152,7 @@ def _grouped(bundles: list[Bundle], plan: Plan) -> list[list[Bundle]]:
 def _move(search: Search, id: str) -> bool:
     """Make the best move of the bundle that begins with this query, if it saves."""
     forest, source = search.forest, search.home[id]
-    bundle = next(found for found in forest.trees[source] if found[0].id == id)
+    bundle = search.bundles[id]
     alone = forest.standing([bundle], forest.row(bundle[0].classes))
     common = forest.common(alone.row)
     gains = forest.gains_of(alone, common)
@@ -154,11 +164,11 @@ def _move(search: Search, id: str) -> bool:
     least = LEAST * forest.total
     if left is None or forest.cost[source] - left.cost - arrival <= least:
         return False
-    search.put(source, left if left.bundles else None)
+    search.leave(source, left, alone)
     if joins:
-        search.put(target, forest.joined(target, alone, float(common[target])))
+        search.arrive(target, forest.joined(target, alone, float(common[target])), alone)
     else:
-        search.put(None if left.bundles else source, alone)
+        search.arrive(None if left.bundles else source, alone, alone)
     search.made += 1
     return True
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -45,6 +45,11 @@ def packed(marks: np.ndarray) -> np.ndarray:
     """Booleans to words of 64, in order; the last word is padded with zeros."""
     bits = np.packbits(marks, bitorder="little")
     return np.pad(bits, (0, -len(bits) % 8)).view(np.uint64)
+
+
+def unpacked(row: np.ndarray) -> np.ndarray:
+    """Words of 64 to zeros and ones, in order."""
+    return np.unpackbits(np.ascontiguousarray(row).view(np.uint8), bitorder="little")
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +106,7 @@ class SampleSpace:
     weights: np.ndarray  # float64[words]: of one sample of that word
     rates: np.ndarray  # float64[words]: of the set that the word samples
     known: frozenset[Edges]
+    _rows: dict[Edges, np.ndarray] = field(default_factory=dict)  # of sets that were asked for
 
     scale = 1.0
     is_even = False
@@ -113,8 +119,9 @@ class SampleSpace:
         return one | other
 
     def row(self, edges: Edges) -> np.ndarray:
-        residues = [residue for _, residue in edges]
-        return packed(is_edge(self.points, edges[0][0], residues)) & self.keep
+        if edges not in self._rows:
+            self._rows[edges] = _marked(self.points, edges) & self.keep
+        return self._rows[edges]
 
     def mass(self, rows: Rows) -> np.ndarray:
         return self.weights @ np.bitwise_count(rows)
@@ -145,15 +152,20 @@ def _sampled(sets: Sequence[Edges]) -> SampleSpace:
     points = np.concatenate([_samples(edges, each) for edges in sets])
     words = each * len(sets)
     rates = np.repeat([rate_of(edges) for edges in sets], each)
-    everything = np.full(words, ~np.uint64(0))
-    space = SampleSpace(points, everything, rates / (64 * each), rates, frozenset(sets))
-    held = np.zeros(words, dtype=np.uint64)
-    keep = everything.copy()
+    held, keep = np.zeros(words, dtype=np.uint64), np.zeros(words, dtype=np.uint64)
+    rows = {}
     for i, edges in enumerate(sets):  # sparsest first: what it holds is lost to the denser ones
         own = slice(i * each, (i + 1) * each)
         keep[own] = ~held[own]
-        held |= space.row(edges)
-    return replace(space, keep=keep)
+        rows[edges] = _marked(points, edges)
+        held |= rows[edges]
+    for row in rows.values():
+        row &= keep
+    return SampleSpace(points, keep, rates / (64 * each), rates, frozenset(sets), rows)
+
+
+def _marked(points: np.ndarray, edges: Edges) -> np.ndarray:
+    return packed(is_edge(points, edges[0][0], [residue for _, residue in edges]))
 
 
 def _samples(edges: Edges, words: int) -> np.ndarray:
@@ -235,6 +247,10 @@ def remaining(space: Space, row: np.ndarray, gone: Edges, rest: Sequence[Edges])
 def rows_of(space: Space, trees: Sequence[Sequence[Edges]]) -> Rows:
     """A column for each tree: the union of its sets of edges."""
     found = np.zeros((space.words, len(trees)), dtype=np.uint64)
+    if isinstance(space, EvenSpace):
+        for i, tree in enumerate(trees):
+            found[:, i] = space.union(tree)
+        return found
     cached: dict[Edges, np.ndarray] = {}
     for i, tree in enumerate(trees):
         for edges in tree:
