@@ -49,7 +49,7 @@ class Engine:
     def __init__(self, root: Path, catalog_url: str | None, session=None) -> None:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
-        self.catalog = Catalog(catalog_url or f"sqlite:///{root / 'catalog.db'}")
+        self.catalog = Catalog(catalog_url) if catalog_url else Catalog.in_folder(root)
         self.catalog.open()
         self.writer = WriterLock(root, self.catalog.engine)
         self.settings = load_settings()
