@@ -46,7 +46,7 @@ class SelectedAnswer:
         row = view.class_of(record.class_id)
         self.shared: SelectClass = load(row.definition)
         self._listed_from: int | None = row.eager_from
-        self.stream: StreamRecord = next(s for s in view.streams() if s.id == self.shared.stream_id)
+        self.stream: StreamRecord = view.stream(self.shared.stream_id)
 
     # answers
 

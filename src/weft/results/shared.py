@@ -54,7 +54,7 @@ class SharedAnswer:
         row = view.class_of(record.class_id)
         self.shared: AggregateClass = load(row.definition)
         self._eager_from: int | None = row.eager_from
-        self.stream: StreamRecord = next(s for s in view.streams() if s.id == self.shared.stream_id)
+        self.stream: StreamRecord = view.stream(self.shared.stream_id)
         nodes = {row.id: row for row in view.nodes(self.stream.id)}
         self.reaches = [
             self._reach(live_node(nodes[route.node_id]), route)
