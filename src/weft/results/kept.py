@@ -17,11 +17,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from weft.catalog.records import QueryRecord, StreamRecord
 from weft.catalog.view import View
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LARGEST = 4  # one table may take this part of all the memory: a quarter
 OVERHEAD = 4096  # bytes of an answer beside its values
