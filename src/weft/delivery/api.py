@@ -17,7 +17,7 @@ from weft.engine import Engine
 from weft.errors import InputError, SqlError, StorageError, WeftError
 from weft.logical.declared import creation
 from weft.results import answers, pull, reading
-from weft.results.at import is_portable, refuse_pruned, standing_at
+from weft.results.at import is_portable, refuse_gone, standing_at
 from weft.results.kept import Answer, state_of
 from weft.results.subscribe import Snapshot, Subscription
 from weft.sql.parse import parse
@@ -200,7 +200,7 @@ class Query:
         if record.is_per_window or is_stored:
             return reading.fetch(reading.at_instant(view, record, root, micros), columns)
         plan = self._engine.plan_of(view, record)
-        refuse_pruned(plan, view, micros)
+        refuse_gone(plan, view, micros)
         if is_portable(plan):
             return reading.fetch(standing_at(record, plan, view, root, micros), columns)
         from weft.spark.frames import answer_at
