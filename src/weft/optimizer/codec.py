@@ -10,6 +10,7 @@ import dataclasses
 import json
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from weft.logical.aggregates import Parameter, PythonAggregate
@@ -50,7 +51,9 @@ def dump(value: Any) -> str:
     return json.dumps(_plain(value), separators=(",", ":"))
 
 
+@lru_cache(maxsize=1024)
 def load(text: str) -> Any:
+    """The value of a text: frozen, so that all who read the same text may have the same one."""
     return _value(json.loads(text))
 
 
