@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,12 @@ def test_the_version_changes_with_every_commit_and_only_then(catalog, tmp_path) 
     seen.append(catalog.version())
     assert len(set(seen)) == 3
     assert catalog.version() == seen[-1]
+
+
+def test_the_version_is_told_to_every_thread(catalog) -> None:
+    first = catalog.version()
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(lambda _: catalog.version(), range(40))) == {first}
 
 
 def test_no_version_without_other_connections() -> None:
