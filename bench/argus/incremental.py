@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from bench.argus.options import Sizes
 from bench.argus.queries import generate
-from bench.argus.stage import Stage, Standing, Stream, beside_idle, groups_and_rows, over
+from bench.argus.stage import ArgusStage, Standing, Stream, beside_idle, groups_and_rows, over
+from bench.stage import Tell
 
-Tell = Callable[[str], None]
 CHECKED = 10
 AT_ONCE = 4  # Weft's own setting `parallel`
 
@@ -32,7 +31,7 @@ class Alone(NamedTuple):
     floor: float
 
 
-def measure(stage: Stage, stream: Stream, sizes: Sizes, tell: Tell) -> dict:
+def measure(stage: ArgusStage, stream: Stream, sizes: Sizes, tell: Tell) -> dict:
     queries = generate(stream.dataset, sizes.queries)
     extents = sizes_of(stream, queries)
     sample = spaced([i for i, _ in ranked(extents)], sizes.sample)
@@ -80,7 +79,7 @@ def steps(most: int, count: int) -> list[int]:
 
 
 def naively(
-    stage: Stage, stream: Stream, queries: list[str], sizes: Sizes, tell: Tell
+    stage: ArgusStage, stream: Stream, queries: list[str], sizes: Sizes, tell: Tell
 ) -> tuple[list[float], float, float]:
     """Each query over history and increment, all of them at once, and a query over one row."""
     every = stage.parquet(stream.until(stream.history + sizes.increment))
@@ -101,24 +100,26 @@ def naively(
     return taken, at_once, statistics.median(again(stage, sql) for sql in warm)
 
 
-def view(stage: Stage, stream: Stream, path: str) -> None:
+def view(stage: ArgusStage, stream: Stream, path: str) -> None:
     stage.spark.read.parquet(path).createOrReplaceTempView(stream.dataset.name)
 
 
-def again(stage: Stage, sql: str) -> float:
+def again(stage: ArgusStage, sql: str) -> float:
     target = str(stage.fresh("answer"))
     begun = time.perf_counter()
     stage.spark.sql(sql).write.parquet(target)
     return time.perf_counter() - begun
 
 
-def by_itself(stage: Stage, stream: Stream, sql: str, sizes: Sizes, tell: Tell) -> Alone:
+def by_itself(stage: ArgusStage, stream: Stream, sql: str, sizes: Sizes, tell: Tell) -> Alone:
     tell(f"{stream.dataset.name}: one query by itself")
     seconds, floor, _ = beside_idle(stage, stream, [sql], sizes.increment, sizes.repeat)
     return Alone(seconds, floor)
 
 
-def together(stage: Stage, stream: Stream, queries: list[str], sizes: Sizes, tell: Tell) -> dict:
+def together(
+    stage: ArgusStage, stream: Stream, queries: list[str], sizes: Sizes, tell: Tell
+) -> dict:
     tell(f"{stream.dataset.name}: {len(queries)} queries together")
     seconds, floor, found = beside_idle(
         stage, stream, queries, sizes.increment, sizes.repeat, look_at

@@ -1,8 +1,7 @@
-"""Where the experiments play: one warm Spark session, and warehouses that come and go on it."""
+"""What the ARGUS experiments play with: a data set cut in two, and warehouses at work on it."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import re
@@ -12,7 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -20,6 +18,7 @@ import pyarrow.parquet as pq
 
 import weft
 from bench.argus.data import Dataset
+from bench.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +36,7 @@ class Stream:
         return self.rows.slice(0, end)
 
 
-class Stage:
-    """Keeps one warehouse open, so that the session and its compiled code outlive each run."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._anchor = weft.connect(folder / "anchor")
-        self.spark = self._anchor.spark
-        self._numbers = itertools.count()
-
-    def close(self) -> None:
-        self._anchor.close()
-
-    def fresh(self, name: str) -> Path:
-        return self._folder / f"{name}-{next(self._numbers)}"  # safe with several threads
-
+class ArgusStage(Stage):
     @contextmanager
     def standing(self, stream: Stream, queries: list[str]) -> Iterator[Standing]:
         """A warehouse in which these queries stand and the history has been processed."""
@@ -76,7 +61,7 @@ class Stage:
 
 
 def beside_idle(
-    stage: Stage, stream: Stream, queries: list[str], size: int, repeat: int, look=None
+    stage: ArgusStage, stream: Stream, queries: list[str], size: int, repeat: int, look=None
 ) -> tuple[float, float, dict]:
     """The median times of an increment with these queries and with none, which take turns, so that
     one can be told from the other however the machine drifts; and what `look` found at the end."""

@@ -16,19 +16,18 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
 from bench.argus.options import Sizes
 from bench.argus.queries import CONTROL, PAIRS, SEED
-from bench.argus.stage import Stage, Stream, over
+from bench.argus.stage import ArgusStage, Stream, over
+from bench.stage import Tell
 
-Tell = Callable[[str], None]
 Round = dict[str, float]  # seconds of one increment in each warehouse
 
 
-def measure(stage: Stage, stream: Stream, sizes: Sizes, tell: Tell) -> list[dict]:
+def measure(stage: ArgusStage, stream: Stream, sizes: Sizes, tell: Tell) -> list[dict]:
     found = []
     for name, (a, b) in PAIRS.items():
         casts = {"none": [], "a": [a], "b": [b], "c": [CONTROL], "ab": [a, b], "ac": [a, CONTROL]}
@@ -51,7 +50,7 @@ def groups_of(stream: Stream, sql: str) -> int:
 
 
 def take_turns(
-    stage: Stage, stream: Stream, casts: dict[str, list[str]], sizes: Sizes, tell
+    stage: ArgusStage, stream: Stream, casts: dict[str, list[str]], sizes: Sizes, tell
 ) -> tuple[dict[int, list[Round]], list[str]]:
     """Rounds of each size, in each of which every warehouse has its turn, in a changing order."""
     dice = random.Random(SEED)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable
 
 from pyspark.sql import functions as F
 
 from bench.psoup.data import Query, interval, rows
 from bench.psoup.options import Sizes
-from bench.psoup.stage import Stage
+from bench.psoup.stage import PSoupStage
+from bench.stage import Tell
 
 WINDOW = 1_000  # tuples, as in the paper
 CHUNK = 512  # predicates that are compiled into one pass, where each is evaluated by itself
 BATCHES = 3
 
 
-def measure(stage: Stage, sizes: Sizes, tell: Callable[[str], None]) -> list[dict]:
+def measure(stage: PSoupStage, sizes: Sizes, tell: Tell) -> list[dict]:
     """Interval predicates over one attribute."""
     found = []
     for count in sizes.arrivals:
@@ -42,16 +42,16 @@ def script(queries: list[Query], policy: str) -> str:
     return ";\n".join(q.create(f"q{i}", policy) for i, q in enumerate(queries))
 
 
-def partial(stage: Stage, queries: list[Query], sizes: Sizes) -> float:
+def partial(stage: PSoupStage, queries: list[Query], sizes: Sizes) -> float:
     """Batches as the engine takes them in."""
     return engine_rate(stage, queries, "partial", sizes.batch)
 
 
-def complete(stage: Stage, queries: list[Query], sizes: Sizes) -> float:
+def complete(stage: PSoupStage, queries: list[Query], sizes: Sizes) -> float:
     return engine_rate(stage, queries, "complete", sizes.complete)
 
 
-def engine_rate(stage: Stage, queries: list[Query], policy: str, batch: int) -> float:
+def engine_rate(stage: PSoupStage, queries: list[Query], policy: str, batch: int) -> float:
     with stage.warehouse() as db:
         db.push("r", rows(0, batch))
         db.run()
@@ -65,7 +65,7 @@ def engine_rate(stage: Stage, queries: list[Query], policy: str, batch: int) -> 
     return batch / statistics.median(times[1:])  # the first warms up
 
 
-def one_by_one(stage: Stage, queries: list[Query], sizes: Sizes) -> float:
+def one_by_one(stage: PSoupStage, queries: list[Query], sizes: Sizes) -> float:
     """Each predicate evaluated for each row, the bits written in words; several passes, if many."""
     source = stage.stored(rows(0, sizes.unindexed))
     taken = 0.0
@@ -87,7 +87,7 @@ def words(queries: list[Query]) -> list[str]:
     return found
 
 
-def nested_loop(stage: Stage, queries: list[Query], sizes: Sizes) -> float:
+def nested_loop(stage: PSoupStage, queries: list[Query], sizes: Sizes) -> float:
     """The rows of every window, found by comparing each row with each query; then as the engine."""
     source = stage.stored(rows(0, WINDOW))
     bounds = [(i, low, high) for i, q in enumerate(queries) for _, low, high in q.bounds]

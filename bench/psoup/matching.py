@@ -10,18 +10,18 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable
 
 from bench.psoup.arriving import drawn, script
 from bench.psoup.data import Query, interval, rows
 from bench.psoup.options import Sizes
-from bench.psoup.stage import Stage
+from bench.psoup.stage import PSoupStage
+from bench.stage import Tell
 
 REPEAT = 3
 GROWTH = (128, 4_096)
 
 
-def matching(stage: Stage, sizes: Sizes, tell: Callable[[str], None]) -> dict:
+def matching(stage: PSoupStage, sizes: Sizes, tell: Tell) -> dict:
     table = rows(0, sizes.matched)
     source = stage.stored(table)
     tell(f"matching {sizes.matched:,} rows")
@@ -36,7 +36,7 @@ def matching(stage: Stage, sizes: Sizes, tell: Callable[[str], None]) -> dict:
     return {"rows": sizes.matched, "plain_seconds": plain, "seconds": seconds}
 
 
-def fastest(stage: Stage, frame) -> float:
+def fastest(stage: PSoupStage, frame) -> float:
     return min(stage.written(frame) for _ in range(REPEAT))
 
 
@@ -70,7 +70,7 @@ def check(source, queries: list[Query], table) -> None:
     assert found == wanted, (found, wanted)
 
 
-def registering(stage: Stage, sizes: Sizes, tell: Callable[[str], None]) -> dict:
+def registering(stage: PSoupStage, sizes: Sizes, tell: Tell) -> dict:
     """A thousand queries over a million retained rows: until the first answer can be read."""
     table = rows(0, sizes.matched)
     with stage.warehouse() as db:
@@ -101,7 +101,7 @@ def registering(stage: Stage, sizes: Sizes, tell: Callable[[str], None]) -> dict
     }  # fmt: skip
 
 
-def scanned(stage: Stage, db) -> float:
+def scanned(stage: PSoupStage, db) -> float:
     """One Spark pass over the stored rows, all columns."""
     paths = db.sql("SELECT path FROM weft.segments WHERE part = 'rows'")["path"].to_pylist()
     frame = stage.spark.read.parquet(*[str(db._engine.root / path) for path in paths])

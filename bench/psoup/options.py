@@ -18,7 +18,7 @@ class Sizes:
     windows: tuple[int, ...]  # tuples
     predicates: tuple[int, ...] = (1, 2, 4)
     per_point: int = 8  # queries of a window size, kind and policy
-    repeat: int = 5  # reads of each query
+    repeat: int = 5  # reads of each query, after as many batches
     on_spark: int = 3  # queries that are also run from scratch on Spark
     arrivals: tuple[int, ...] = tuple(2**n for n in range(7, 15))  # numbers of queries
     batch: int = 200_000  # rows of a batch, with partial materialisation

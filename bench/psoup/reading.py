@@ -5,23 +5,27 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
 
 import pyarrow as pa
 
 import weft
-from bench.psoup.data import Query, equality, interval, rows
+from bench.psoup.data import equality, interval, rows
 from bench.psoup.options import Sizes
-from bench.psoup.stage import Stage
+from bench.psoup.stage import PSoupStage
+from bench.stage import Tell
 
 POLICIES = ("none", "partial", "complete")
+ELSEWHERE = "complete, elsewhere"  # read by a process that does not run the pipeline
+AGAIN = "none, again"  # read once more before the next batch
 WARM = 20_000  # rows before the queries come, by which densities are measured
+BATCH = 1_000  # rows between two reads of a query
 TABLE_2 = 2**15
 
 
-def measure(stage: Stage, sizes: Sizes, tell: Callable[[str], None]) -> dict:
-    """Response times in milliseconds: medians over the reads of a point's queries."""
+def measure(stage: PSoupStage, sizes: Sizes, tell: Tell) -> dict:
+    """Response times in milliseconds: medians over the reads of a point's queries, each the first
+    after a batch unless it says otherwise."""
     points = list(drawn(sizes))
     most = max(max(sizes.windows), TABLE_2)
     with stage.warehouse() as db:
@@ -32,16 +36,21 @@ def measure(stage: Stage, sizes: Sizes, tell: Callable[[str], None]) -> dict:
         db.sql(";\n".join(script))
         db._engine.maintain()  # densities are measured, and lists begun
         tell("filling the windows")
-        db.push("r", rows(WARM, most))
+        tables = [rows(WARM, most)]
+        db.push("r", tables[0])
         db.run()
-        db.push("r", rows(WARM + most, 1_000))
-        db.run()
-        every = pa.concat_tables([rows(WARM, most), rows(WARM + most, 1_000)])
-        found, drawn_so_far = [], Counter()
-        for i, (point, query) in enumerate(points):
-            is_sampled = drawn_so_far[point] < sizes.on_spark
-            found.append(read(db, i, point, query, every, sizes, is_sampled, tell))
-            drawn_so_far[point] += 1
+        times = [defaultdict(list) for _ in points]
+        for number in range(sizes.repeat + 1):
+            tell(f"reading {len(script)} queries after a batch")
+            tables.append(rows(WARM + most + number * BATCH, BATCH))
+            db.push("r", tables[-1])
+            db.run()
+            read_all(db, times)
+            if number == 0:  # it warms up
+                times = [defaultdict(list) for _ in points]
+        found = checked(db, points, times, pa.concat_tables(tables))
+        tell("the same from scratch on Spark")
+        from_scratch(db, found, sizes.on_spark)
         kept = dict(zip(*_kept(db), strict=True))
     return {"points": summary(found), "kept": kept}
 
@@ -63,30 +72,41 @@ def name(i: int, policy: str) -> str:
     return f"q{i}_{policy}"
 
 
-def read(
-    db: weft.Database, i: int, point: tuple, query: Query, every: pa.Table, sizes: Sizes,
-    is_sampled: bool, tell: Callable[[str], None],
-) -> dict:  # fmt: skip
-    times = {policy: reads(db, name(i, policy), sizes.repeat) for policy in POLICIES}
-    wanted = query.count(every)
-    for policy in POLICIES:
-        found = db.query(name(i, policy)).results().num_rows
-        assert found == wanted, (query, policy, found, wanted)
-    if is_sampled:
-        tell(f"reading {point[1]} queries, {point[0]} {point[2]:,}")
-        times["none, on Spark"] = [on_spark(db, name(i, "none"), wanted)]
-    return {"point": point, "times": times, "rows": wanted}
+def read_all(db: weft.Database, times: list[dict[str, list[float]]]) -> None:
+    """One read of each query under each policy."""
+    with weft.connect(db._engine.root) as other:  # with a memory of its own
+        for i, mine in enumerate(times):
+            for policy in POLICIES:
+                mine[policy].append(timed(db.query(name(i, policy))))
+            mine[AGAIN].append(timed(db.query(name(i, "none"))))
+            mine[ELSEWHERE].append(timed(other.query(name(i, "complete"))))
 
 
-def reads(db: weft.Database, query: str, repeat: int) -> list[float]:
-    found = db.query(query)
-    found.results()
-    times = []
-    for _ in range(repeat):
-        begun = time.perf_counter()
-        found.results()
-        times.append((time.perf_counter() - begun) * 1000)
-    return times
+def timed(query: weft.Query) -> float:
+    begun = time.perf_counter()
+    query.results()
+    return (time.perf_counter() - begun) * 1000
+
+
+def checked(db: weft.Database, points: list, times: list, every: pa.Table) -> list[dict]:
+    """The points with their times, once their answers are as large as they must be."""
+    found = []
+    for i, (point, query) in enumerate(points):
+        wanted = query.count(every)
+        for policy in POLICIES:
+            count = db.query(name(i, policy)).results().num_rows
+            assert count == wanted, (query, policy, count, wanted)
+        found.append({"point": point, "times": times[i], "rows": wanted})
+    return found
+
+
+def from_scratch(db: weft.Database, found: list[dict], most: int) -> None:
+    """Some queries of each point, as they would be answered without anything kept."""
+    taken = Counter()
+    for i, each in enumerate(found):
+        taken[each["point"]] += 1
+        if taken[each["point"]] <= most:
+            each["times"]["none, on Spark"] = [on_spark(db, name(i, "none"), each["rows"])]
 
 
 def on_spark(db: weft.Database, query: str, wanted: int) -> float:

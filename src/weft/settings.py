@@ -21,6 +21,7 @@ class Settings:
         10_000  # rows a file that make it worth taking as it lies; for many small files
     )
     grace_seconds: int = 60  # how long dropped files stay for readers; for slow readers
+    answers_bytes: int = 128 * 2**20  # of answers kept in memory; for dashboards, or 0 for none
     weave_tolerance: float = (
         0.2  # a plan may cost this share more than a fresh one; for streams that change
     )

@@ -160,6 +160,23 @@ def test_a_look_at_the_catalog_is_consistent(catalog: str):
     writer.close()
 
 
+def test_the_version_changes_with_every_commit_and_only_then(catalog: str):
+    url = catalog.replace("postgresql://", "postgresql+psycopg://")
+    reader, writer = Catalog(url), Catalog(url)
+    writer.open()
+    first = reader.version()
+    assert first is not None
+    assert reader.version() == first
+    with writer.write() as change:
+        change.set_fact("x", "1")
+        began = reader.version()
+    committed = reader.version()
+    assert committed not in (first, began)
+    assert reader.version() == committed
+    reader.close()
+    writer.close()
+
+
 def test_second_writer_is_refused_also_from_another_machine(catalog: str, tmp_path: Path, spark):
     with weft.connect(tmp_path, spark=spark, catalog=catalog) as db:
         db.sql(SETUP)

@@ -101,7 +101,7 @@ def test_a_kill_while_spark_planned_its_first_batch_is_survived(db):
 
 
 def test_a_warehouse_whose_name_has_blanks_and_signs(tmp_path, spark) -> None:
-    folder = tmp_path / "a b,c é"
+    folder = tmp_path / "a b,c é %20 100% %"
     for second in range(2):
         with weft.connect(folder, spark=spark) as db:
             if second == 0:

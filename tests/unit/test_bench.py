@@ -220,11 +220,11 @@ def test_a_sample_has_small_and_large_queries():
 def test_argus_compares_what_stands_with_an_oracle(tmp_path, spark):
     from bench.argus.incremental import together
     from bench.argus.options import Sizes
-    from bench.argus.stage import Stage, Stream
+    from bench.argus.stage import ArgusStage, Stream
 
     sizes = Sizes(2_000, 100, 2, repeat=1)
     rows, _ = load(DATASETS["fed"], 3_000, tmp_path)
-    stage = Stage(tmp_path)
+    stage = ArgusStage(tmp_path)
     try:
         stream = Stream(DATASETS["fed"], rows, 2_000)
         queries = argus_queries.generate(DATASETS["fed"], 2)

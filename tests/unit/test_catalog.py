@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,50 @@ def test_a_view_sees_one_state(catalog) -> None:
         assert view.names() == {}
     with catalog.read() as view:
         assert view.names() == {"s": "stream"}
+
+
+COMMIT = """
+import sys
+from pathlib import Path
+from weft.catalog.store import Catalog
+with Catalog.in_folder(Path(sys.argv[1])).write() as change:
+    change.set_fact("x", "1")
+"""
+
+
+def test_the_version_changes_with_every_commit_and_only_then(catalog, tmp_path) -> None:
+    seen = [catalog.version()]
+    with catalog.read() as view:
+        view.streams()
+    assert catalog.version() == seen[0] is not None
+    with catalog.write() as change:  # of this process
+        change.set_fact("x", "0")
+        assert catalog.version() == seen[0]  # not yet committed
+    seen.append(catalog.version())
+    subprocess.run([sys.executable, "-c", COMMIT, str(tmp_path)], check=True)  # of another
+    seen.append(catalog.version())
+    assert len(set(seen)) == 3
+    assert catalog.version() == seen[-1]
+
+
+def test_the_version_is_told_to_every_thread(catalog) -> None:
+    first = catalog.version()
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(lambda _: catalog.version(), range(40))) == {first}
+
+
+def test_no_version_without_other_connections() -> None:
+    for url in ("sqlite://", "sqlite:///:memory:"):
+        assert Catalog(url).version() is None
+
+
+def test_a_folder_whose_name_looks_like_a_url(tmp_path) -> None:
+    folder = tmp_path / "100% %20 ?a=b#c"
+    folder.mkdir()
+    found = Catalog.in_folder(folder)
+    found.open()
+    found.close()
+    assert (folder / "catalog.db").exists()
 
 
 def test_names_ignore_case_and_segments_are_dropped_with_their_owner(catalog) -> None:

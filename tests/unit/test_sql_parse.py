@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlglot import exp
 
 from weft.errors import InvalidWindow, SqlError, SyntaxProblem, Unsupported
 from weft.logical.relations import Column, Emit
@@ -384,3 +385,26 @@ def test_a_doubled_quote_is_a_quote(written, rendered):
     """As Spark reads it since 4.0; sqlglot takes the halves for two strings and glues them."""
     tree = parse(f"SELECT {written} AS x")[0].tree
     assert tree.sql(dialect="spark") == f"SELECT {rendered} AS x"
+
+
+def test_selects_of_one_shape_have_their_own_numbers_places_and_windows() -> None:
+    one = (
+        "CREATE CONTINUOUS QUERY q{} AS SELECT a\nFROM s [RANGE 5 SECONDS] WHERE a > {} AND b = -{}"
+    )
+    text = ";\n".join(one.format(*numbers) for numbers in ((1, 2, 3), (2, 40, 5), (3, 600, 7)))
+    for statement, wanted in zip(parse(text), ("2,3", "40,5", "600,7"), strict=True):
+        tree = statement.select.tree
+        assert ",".join(node.this for node in tree.find_all(exp.Literal)) == wanted
+        start = tree.find(exp.Table).this.meta["start"]
+        assert text[start] == "s"
+        assert list(statement.select.windows) == [start]
+        assert statement.select.text.endswith(f"-{wanted[-1]}")
+
+
+@pytest.mark.parametrize("bad", ["a > ", "a > 5)", "a > 5 AND", "a > 'x"])
+def test_a_bad_select_among_good_ones_of_another_shape(bad: str) -> None:
+    good = "CREATE CONTINUOUS QUERY q{} AS SELECT a FROM s WHERE a > {}"
+    text = ";\n".join([good.format(1, 5), good.format(2, 6), good.replace("a > {}", bad)])
+    with pytest.raises(SyntaxProblem) as caught:
+        parse(text)
+    assert caught.value.line == 3

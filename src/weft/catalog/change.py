@@ -27,6 +27,9 @@ class Change(View):
     def find(self, name: str) -> Record | None:
         return self._find(name)  # what it is may change within the transaction
 
+    def streams(self) -> list[StreamRecord]:
+        return self._every_stream()
+
     def set_fact(self, key: str, value: str) -> None:
         self._c.execute(sa.delete(s.facts).where(s.facts.c.key == key))
         self._c.execute(sa.insert(s.facts).values(key=key, value=value))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from weft.logical.relations import Column, Kind, Relation, StreamDefinition, TableDefinition
 from weft.logical.windows import EPOCH, MICROSECOND
@@ -153,6 +154,7 @@ def dump_stream(definition: StreamDefinition) -> str:
     )
 
 
+@lru_cache(maxsize=256)
 def load_stream(text: str) -> StreamDefinition:
     raw = json.loads(text)
     return StreamDefinition(
@@ -176,6 +178,7 @@ def dump_table(definition: TableDefinition) -> str:
     )
 
 
+@lru_cache(maxsize=256)
 def load_table(text: str) -> TableDefinition:
     raw = json.loads(text)
     columns = tuple(Column(*pair) for pair in raw["columns"])

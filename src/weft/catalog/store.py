@@ -9,7 +9,7 @@ to do. Source: the design's section 5; PSoup §4.1 (prefix consistency).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -17,15 +17,22 @@ import sqlalchemy as sa
 from weft.catalog import schema as s
 from weft.catalog.change import Change
 from weft.catalog.view import View
+from weft.catalog.watch import Watch
 from weft.errors import StorageError
 
 
 class Catalog:
     """Opens the database, migrates it, and hands out transactions."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str | sa.URL) -> None:
         self.url = url
         self.engine = _engine(url)
+        self._watch = Watch(self.engine)
+
+    @classmethod
+    def in_folder(cls, root: Path) -> Catalog:
+        """The embedded one; a URL made of text would decode the signs of a path."""
+        return cls(sa.URL.create("sqlite", database=str(root / "catalog.db")))
 
     def exists(self) -> bool:
         with self.engine.connect() as connection:
@@ -63,7 +70,8 @@ class Catalog:
         from alembic.config import Config
 
         config = Config()
-        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+        scripts = str(Path(__file__).parent / "migrations").replace("%", "%%")
+        config.set_main_option("script_location", scripts)
         config.set_main_option("path_separator", "os")
         with self._writing() as connection:  # one process at a time; the others find it done
             config.attributes["connection"] = connection
@@ -81,6 +89,10 @@ class Catalog:
                         sa.text("SELECT pg_advisory_xact_lock(hashtext('weft-write'))")
                     )
                 yield connection
+
+    def version(self) -> Hashable | None:
+        """Other after every commit, by whatever process; None where that cannot be told."""
+        return self._watch.version()
 
     @contextlib.contextmanager
     def read(self) -> Iterator[View]:
@@ -114,10 +126,11 @@ class Catalog:
             ) from error
 
     def close(self) -> None:
+        self._watch.close()
         self.engine.dispose()
 
 
-def _engine(url: str) -> sa.Engine:
+def _engine(url: str | sa.URL) -> sa.Engine:
     engine = sa.create_engine(url)
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _on_sqlite_connect)

@@ -33,6 +33,7 @@ class View:
     def __init__(self, connection: sa.Connection) -> None:
         self._c = connection
         self._found: dict[str, Record | None] = {}
+        self._streams: list[StreamRecord] | None = None
 
     def fact(self, key: str) -> str | None:
         return self._c.execute(sa.select(s.facts.c.value).where(s.facts.c.key == key)).scalar()
@@ -41,7 +42,16 @@ class View:
         return {row.key: row.value for row in self._c.execute(sa.select(s.facts))}
 
     def streams(self) -> list[StreamRecord]:
+        """All streams. The state does not change, so it is looked at once."""
+        if self._streams is None:
+            self._streams = self._every_stream()
+        return list(self._streams)
+
+    def _every_stream(self) -> list[StreamRecord]:
         return [_stream(row) for row in self._c.execute(sa.select(s.streams).order_by("id"))]
+
+    def stream(self, stream_id: int) -> StreamRecord:
+        return next(stream for stream in self.streams() if stream.id == stream_id)
 
     def tables(self) -> list[TableRecord]:
         return [_table(row) for row in self._c.execute(sa.select(s.tables).order_by("id"))]
@@ -88,7 +98,7 @@ class View:
         self._found = found
 
     def _find(self, name: str) -> Record | None:
-        for table, load in ((s.streams, _stream), (s.tables, _table), (s.queries, _query)):
+        for table, load in ((s.queries, _query), (s.streams, _stream), (s.tables, _table)):
             found = self._c.execute(sa.select(table).where(table.c.folded == name.lower())).first()
             if found and table is s.queries and found.class_id is not None:
                 return self._with_clock(load(found), self._clocks())
@@ -97,8 +107,7 @@ class View:
         return None
 
     def _clocks(self) -> dict[int, int | None]:
-        rows = self._c.execute(sa.select(s.streams.c.id, s.streams.c.clock))
-        return {row.id: row.clock for row in rows}
+        return {stream.id: stream.clock for stream in self.streams()}
 
     def names(self) -> dict[str, str]:
         found = {}

@@ -17,7 +17,8 @@ from weft.engine import Engine
 from weft.errors import InputError, SqlError, StorageError, WeftError
 from weft.logical.declared import creation
 from weft.results import answers, pull, reading
-from weft.results.at import is_portable, refuse_pruned, standing_at
+from weft.results.at import is_portable, refuse_gone, standing_at
+from weft.results.kept import Answer, state_of
 from weft.results.subscribe import Snapshot, Subscription
 from weft.sql.parse import parse
 
@@ -92,6 +93,9 @@ class Database:
         return self._engine.push(stream, rows)
 
     def query(self, name: str) -> Query:
+        kept = self._engine.kept.get(name, self._engine.catalog.version())
+        if kept is not None:
+            return Query(self._engine, kept.record.name)
         with self._engine.catalog.read() as view:
             record = view.find(name)
             if not isinstance(record, QueryRecord):
@@ -163,13 +167,28 @@ class Query:
 
     def results(self, at: str | datetime | None = None) -> pa.Table:
         """The current answer, or the answer as it stood at an instant of the query's clock."""
+        if at is None:
+            return self._current()
+        micros = to_micros(as_instant(at))
+        return self._look(lambda view, record: self._at(view, record, micros))
+
+    def _current(self) -> pa.Table:
+        """The answer now: the one that was read or made ready before, if it still stands."""
+        engine = self._engine
+        version = engine.catalog.version()
+        if (kept := engine.kept.get(self.name, version)) is not None:
+            self._note(kept.record)
+            return kept.table
 
         def read(view, record: QueryRecord) -> pa.Table:
-            if at is None:
-                refuse_failed(record)
-                found = reading.current(view, record, self._engine.root)
-                return reading.fetch(found, record.output_columns())
-            return self._at(view, record, to_micros(as_instant(at)))
+            refuse_failed(record)
+            state = state_of(view, record)
+            if (kept := engine.kept.renew(self.name, version, state)) is not None:
+                return kept.table
+            found = reading.current(view, record, engine.root)
+            table = reading.fetch(found, record.output_columns())
+            engine.kept.put({self.name: Answer(record, table, state)}, version, table.nbytes)
+            return table
 
         return self._look(read)
 
@@ -181,7 +200,7 @@ class Query:
         if record.is_per_window or is_stored:
             return reading.fetch(reading.at_instant(view, record, root, micros), columns)
         plan = self._engine.plan_of(view, record)
-        refuse_pruned(plan, view, micros)
+        refuse_gone(plan, view, micros)
         if is_portable(plan):
             return reading.fetch(standing_at(record, plan, view, root, micros), columns)
         from weft.spark.frames import answer_at
@@ -255,14 +274,15 @@ class Query:
             try:
                 with self._engine.catalog.read() as view:
                     record = self._find(view)
-                    self._engine.reads.note(
-                        None if record.is_stored else record.class_id, record.id
-                    )
+                    self._note(record)
                     return read(view, record)
             except StorageError as error:
                 if error.code != "WEFT_FILE_MISSING" or attempt == 2:
                     raise
         raise AssertionError("unreachable")
+
+    def _note(self, record: QueryRecord) -> None:
+        self._engine.reads.note(None if record.is_stored else record.class_id, record.id)
 
     def __repr__(self) -> str:
         return f"weft.Query({self.name!r})"

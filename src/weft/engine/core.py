@@ -18,7 +18,7 @@ from weft.catalog.records import QueryRecord, StreamRecord, TableRecord, to_micr
 from weft.catalog.rules import unknown
 from weft.catalog.store import Catalog
 from weft.catalog.view import View
-from weft.engine import aggregates, data, registry, selecting
+from weft.engine import aggregates, data, ready, registry, selecting
 from weft.engine.answers import Reads
 from weft.engine.plans import Plans
 from weft.engine.weaver import Weaver
@@ -26,6 +26,7 @@ from weft.errors import SqlError
 from weft.logical.relations import Emit, StreamDefinition, TableDefinition
 from weft.logical.windows import microseconds
 from weft.plan.recompute import RecomputePlan, plan_recompute
+from weft.results.kept import KeptAnswers
 from weft.settings import load_settings
 from weft.sql.intervals import interval_from_text
 from weft.sql.statements import AlterQuery, CreateAggregate, CreateQuery, Select
@@ -49,7 +50,7 @@ class Engine:
     def __init__(self, root: Path, catalog_url: str | None, session=None) -> None:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
-        self.catalog = Catalog(catalog_url or f"sqlite:///{root / 'catalog.db'}")
+        self.catalog = Catalog(catalog_url) if catalog_url else Catalog.in_folder(root)
         self.catalog.open()
         self.writer = WriterLock(root, self.catalog.engine)
         self.settings = load_settings()
@@ -64,6 +65,7 @@ class Engine:
         self._loop = None
         self._unmaintained = 0  # batches since the last round of maintenance
         self.reads = Reads()
+        self.kept = KeptAnswers(self.settings.answers_bytes)
         self.weaver = Weaver(self)
 
     # the writer
@@ -128,6 +130,7 @@ class Engine:
                 self._batches = Batches(
                     self.spark, self.catalog, self.root, self.plans.load(), self.settings.parallel,
                     self.weaver.weaving, self.settings.take_rows,
+                    lambda found: ready.keep(self, found),
                 )  # fmt: skip
             return self._batches
 

@@ -10,7 +10,7 @@ import dataclasses
 import json
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from weft.logical.aggregates import Parameter, PythonAggregate
@@ -53,13 +53,20 @@ def dump(value: Any) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def load(text: str) -> Any:
-    """The value; the same one for the same text, since values do not change."""
+    """The value of a text: frozen, so that all who read the same text may have the same one."""
     return _value(json.loads(text))
 
 
+@cache
+def _fields(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
 def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | int):
+        return value
     if dataclasses.is_dataclass(value):
-        fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = {name: _plain(getattr(value, name)) for name in _fields(type(value))}
         return {"is": type(value).__name__, **fields}
     if isinstance(value, tuple):
         return [_plain(part) for part in value]

@@ -11,6 +11,7 @@ behind.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,7 +22,7 @@ from weft.logical.total import TypeOf, is_total
 from weft.optimizer.atoms import Bit
 from weft.optimizer.domains import Domain, domain_of
 from weft.optimizer.intervals import Interval, intersect, interval, is_point
-from weft.optimizer.literals import Value, literal
+from weft.optimizer.literals import Constant, Kind, Value, literal
 
 OPERATORS = (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 
@@ -88,9 +89,12 @@ def factor(where: exp.Expression | None, type_of: TypeOf) -> Predicate:
     risky = [part for part in parts if part not in safe]
     if risky and len(parts) > 1:
         parts = [_guarded(safe, risky)]
-    factors = _factors(parts, type_of)
+    return _predicate(_factors(parts, type_of), text_of(form), bool(risky))
+
+
+def _predicate(factors: tuple[Factor, ...], text: str, may_raise: bool = False) -> Predicate:
     keys = sorted(part.sql if isinstance(part, Comparison) else f"({part.key})" for part in factors)
-    return Predicate(" AND ".join(keys) or "TRUE", text_of(form), factors, bool(risky))
+    return Predicate(" AND ".join(keys) or "TRUE", text, factors, may_raise)
 
 
 def is_safe(part: exp.Expression, type_of: TypeOf) -> bool:
@@ -114,9 +118,18 @@ def _factors(parts: list[exp.Expression], type_of: TypeOf) -> tuple[Factor, ...]
         if found is None:
             bits.append(Bit(text_of(part.unnest())))
             continue
-        subject, domain, values = found
-        before = ranges.get((subject, domain), Interval())
-        ranges[subject, domain] = intersect(domain, before, values)
+        _narrow(ranges, *found)
+    return _met(ranges, bits)
+
+
+def _narrow(
+    ranges: dict[tuple[str, Domain], Interval], subject: str, domain: Domain, values: Interval
+) -> None:
+    before = ranges.get((subject, domain), Interval())
+    ranges[subject, domain] = intersect(domain, before, values)
+
+
+def _met(ranges: dict[tuple[str, Domain], Interval], bits: list[Bit]) -> tuple[Factor, ...]:
     if any(values.is_empty for values in ranges.values()):
         return (Bit("FALSE"),)
     comparisons = [_comparison(*subject, values) for subject, values in ranges.items()]
@@ -152,3 +165,56 @@ def _compared(part: exp.Expression, type_of: TypeOf) -> tuple[str, Domain, Inter
     if spark_type == "float":
         subject = exp.cast(subject.copy(), "double", dialect="spark")
     return text_of(exp.Paren(this=subject).unnest()), domain, interval(domain, operator, value)
+
+
+# --- predicates that differ in numbers ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slot:
+    """A comparison with a whole number, but for the number."""
+
+    head: str  # canonical text before the number
+    subject: str
+    domain: Domain
+    operator: type[exp.Expression]
+
+
+def slots_of(
+    where: exp.Expression, numbers: Sequence[str], type_of: TypeOf
+) -> tuple[Slot, ...] | None:
+    """The comparisons of which a conjunction consists, each with the number that stands at its place
+    in the text; None: it has other parts."""
+    parts, found = conjuncts(where), []
+    if len(parts) != len(numbers):
+        return None
+    for part, number in zip(parts, map(_spelled, numbers), strict=True):
+        form = canonical(part)
+        compared = _compared(form, type_of)
+        is_plain = isinstance(form, OPERATORS) and not isinstance(form, exp.NullSafeEQ)
+        if compared is None or not is_plain or not is_safe(form, type_of):
+            return None
+        if text_of(form.expression) != number:
+            return None
+        found.append(Slot(text_of(form).removesuffix(number), *compared[:2], type(form)))
+    return tuple(found)
+
+
+def filled(slots: Sequence[Slot], numbers: Sequence[str]) -> Predicate | None:
+    """The predicate that `factor` makes of these comparisons with other numbers, made without a tree."""
+    named: dict[tuple[bool, str], tuple[Slot, Value]] = {}
+    for slot, number in zip(slots, map(_spelled, numbers), strict=True):
+        value = slot.domain.value(Constant(Kind.INTEGER, int(number)))
+        if value is None:
+            return None
+        named[number.startswith("-"), slot.head + number] = slot, value  # as canonical form sorts
+    ranges: dict[tuple[str, Domain], Interval] = {}
+    for _, (slot, value) in sorted(named.items(), key=lambda item: item[0]):
+        _narrow(ranges, slot.subject, slot.domain, interval(slot.domain, slot.operator, value))
+    return _predicate(_met(ranges, []), " AND ".join(text for _, text in sorted(named)))
+
+
+def _spelled(number: str) -> str:
+    """A whole number in canonical form: without leading zeros, but with its sign, also of zero."""
+    digits = str(abs(int(number)))
+    return f"-{digits}" if number.startswith("-") else digits

@@ -8,14 +8,15 @@ are applied just in time).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from weft.logical.aggregates import BUILT_IN, CannotShare, TypeOf
 from weft.logical.relations import Kind
 from weft.logical.windows import Landmark, LastRows, Sliding, Snapshot, WholeStream
-from weft.optimizer.factors import factor
+from weft.optimizer.factors import Slot, factor, filled, slots_of
 from weft.optimizer.selections import Output, SelectClass, Selection
 from weft.plan.blocks import from_items, is_aggregated
 from weft.plan.in_duck import RowSql
@@ -73,6 +74,21 @@ class Shape:
     selection: Selection
     resolver: Resolver
     types: Types
+    slots: tuple[Slot, ...] | None = None  # its predicate, if it only compares with whole numbers
+
+    def with_slots(self, where: exp.Expression, numbers: Sequence[str]) -> Shape:
+        """The shape with the predicate of a WHERE that has these numbers, from left to right."""
+        found = slots_of(self.resolver.plain(where), numbers, self.types.of_text)
+        return replace(self, slots=found)
+
+    def numbered(self, numbers: Sequence[str]) -> Selecting | None:
+        """The selection with other numbers in its predicate; None: its text has to be read."""
+        predicate = None if self.slots is None else filled(self.slots, numbers)
+        if predicate is None:
+            return None
+        rows = RowSql(self.types)
+        value = SelectClass(self.stream_id, predicate, rows.where(predicate), tuple(rows.derived))
+        return Selecting(value, self.selection)
 
     def selecting(self, where: exp.Expression) -> Selecting:
         """The selection with another WHERE over the same columns."""

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from weft.catalog.records import QueryRecord, StreamRecord, TableRecord, to_instant
+from weft.catalog.records import QueryRecord, StreamRecord, TableRecord
 from weft.catalog.view import View
-from weft.errors import StorageError
 from weft.logical.relations import ARRIVAL
-from weft.logical.windows import LastRows, bounds, instant
+from weft.logical.windows import LastRows, bounds
 from weft.plan.recompute import PlannedSource, RecomputePlan
 from weft.results import answers, duck
 from weft.results.duck import Reading
 from weft.results.pull import empty, table_sql
+from weft.results.retained import refuse_pruned
 from weft.results.rows import scan_rows
 
 if TYPE_CHECKING:
@@ -65,20 +65,12 @@ def standing_at(
     return Reading(sql, tables)
 
 
-def refuse_pruned(plan: RecomputePlan, view: View, micros: int) -> None:
+def refuse_gone(plan: RecomputePlan, view: View, micros: int) -> None:
     """An answer whose rows are no longer kept cannot be given."""
     for planned in plan.sources:
         record = view.find(planned.source.relation.name)
-        if not isinstance(record, StreamRecord) or record.pruned_before is None:
-            continue
-        low, _ = bounds(planned.source.window, micros)
-        if low is None or low < record.pruned_before:
-            raise StorageError(
-                f'the rows for that instant are no longer kept in stream "{record.name}"',
-                detail=f"rows before {instant(to_instant(record.pruned_before))} were pruned by RETAIN",
-                hint="ask for a later instant, or declare a longer RETAIN",
-                code="WEFT_NOT_RETAINED",
-            )
+        if isinstance(record, StreamRecord):
+            refuse_pruned(record, bounds(planned.source.window, micros)[0])
 
 
 def _contents(

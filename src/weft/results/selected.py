@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from weft.catalog.records import QueryRecord, Segment, StreamRecord, to_instant
+from weft.catalog.records import QueryRecord, Segment, StreamRecord
 from weft.catalog.view import View
-from weft.errors import StorageError
-from weft.logical.windows import LastRows, bounds, instant
+from weft.logical.windows import LastRows, bounds
 from weft.optimizer.codec import load
 from weft.optimizer.selections import Derived, SelectClass, Selection
 from weft.results import duck
 from weft.results.duck import Reading
+from weft.results.retained import refuse_pruned
 from weft.results.rows import scan_rows
 
 TIME, TICK, ORDER, TARGET = "_weft_time", "_weft_tick", "_weft_ord", "_weft_target"
@@ -46,7 +46,7 @@ class SelectedAnswer:
         row = view.class_of(record.class_id)
         self.shared: SelectClass = load(row.definition)
         self._listed_from: int | None = row.eager_from
-        self.stream: StreamRecord = next(s for s in view.streams() if s.id == self.shared.stream_id)
+        self.stream: StreamRecord = view.stream(self.shared.stream_id)
 
     # answers
 
@@ -65,7 +65,7 @@ class SelectedAnswer:
         clock = self.stream.clock
         if clock is None or micros >= clock:
             return self.now()
-        self.refuse_pruned(micros)
+        refuse_pruned(self.stream, self.extent(micros)[0])
         known = [e for e in self.evaluations if e.clock == micros]
         return Reading(self._answer(micros, known[-1].seen if known else None))
 
@@ -215,20 +215,6 @@ class SelectedAnswer:
             for row in self._view.clocks(self.stream.id, first - 1)
             if row.clock is not None
         ]
-
-    def refuse_pruned(self, micros: int) -> None:
-        """An answer whose rows are no longer kept cannot be given."""
-        pruned = self.stream.pruned_before
-        if pruned is None:
-            return
-        low, _ = self.extent(micros)
-        if low is None or low < pruned:
-            raise StorageError(
-                f'the rows for that instant are no longer kept in stream "{self.stream.name}"',
-                detail=f"rows before {instant(to_instant(pruned))} were pruned by RETAIN",
-                hint="ask for a later instant, or declare a longer RETAIN",
-                code="WEFT_NOT_RETAINED",
-            )
 
 
 def overlapping(segments: list[Segment], low: int | None, high: int | None) -> list[Segment]:

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from weft.catalog.records import to_instant
-from weft.errors import StorageError
-from weft.logical.windows import LastRows, Sliding, instant, microseconds
+from weft.logical.windows import LastRows, Sliding, microseconds
 from weft.results.answers import DIFF, EVALUATION
 from weft.results.duck import Reading
+from weft.results.retained import refuse_pruned
 from weft.results.selected import ARRIVAL_ORDER, TICK, TIME, Evaluation, SelectedAnswer
 
 FIRST, LAST = (
@@ -31,8 +30,10 @@ def change_log(answer: SelectedAnswer, after: int) -> Reading:
     if not any(e.number > after for e in known):
         return Reading(_no_changes(answer))
     before = next((e for e in reversed(known) if e.number <= after), None)
-    if before is not None:
-        _refuse_forgotten(answer, before)
+    if before is not None:  # what left since then cannot be told of rows that are gone
+        problem = "the rows for the changes since then are no longer kept"
+        hint = "read results() and subscribe without a token"
+        refuse_pruned(answer.stream, answer.extent(before.clock)[0], problem, hint)
     spans = _spans(answer, before, known[-1])
     if answer.selection.limit is not None or answer.selection.offset:
         sql = _limited(answer, spans)
@@ -173,18 +174,3 @@ def _no_changes(answer: SelectedAnswer) -> str:
         f"SELECT {names}, 0::BIGINT AS {EVALUATION}, 0::BIGINT AS {DIFF}"
         f" FROM (SELECT {answer.outputs} FROM ({nothing}))"
     )
-
-
-def _refuse_forgotten(answer: SelectedAnswer, before: Evaluation) -> None:
-    """What left since then cannot be told of rows that are gone."""
-    pruned = answer.stream.pruned_before
-    if pruned is None:
-        return
-    low, _ = answer.extent(before.clock)
-    if low is None or low < pruned:
-        raise StorageError(
-            f'the changes since then are no longer kept: rows of stream "{answer.stream.name}" are gone',
-            detail=f"rows before {instant(to_instant(pruned))} were pruned by RETAIN",
-            hint="read results() and subscribe without a token, or declare a longer RETAIN",
-            code="WEFT_NOT_RETAINED",
-        )

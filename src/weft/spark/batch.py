@@ -31,7 +31,7 @@ from weft.catalog.store import Catalog
 from weft.optimizer.network import Network, load_network
 from weft.optimizer.placing import Placement
 from weft.optimizer.profile import Profile
-from weft.optimizer.selections import Selections, load_selections
+from weft.optimizer.selections import LiveSelection, Selections, load_selections
 from weft.optimizer.weaving import Weaving
 from weft.plan.recompute import RecomputePlan, follows_table
 from weft.spark.answers import Outcome, evaluate
@@ -79,6 +79,7 @@ class Batches:
         parallel: int = 4,
         weaving: Callable[[int], Weaving] = lambda _: Weaving(),
         take_rows: int = 10_000,
+        on_ready: Callable[[list[LiveSelection]], None] = lambda _: None,
     ) -> None:
         self.spark = spark
         self._catalog = catalog
@@ -89,6 +90,7 @@ class Batches:
         self._networks: dict[int, Network] = {}  # of streams, as the catalog has them
         self._selections: dict[int, Selections] = {}
         self._weaving = weaving  # how a stream's network is planned
+        self._on_ready = on_ready  # told after a commit whose windows are ready
         self.observed = Observed()
 
     def network(self, stream_id: int) -> Network:
@@ -169,6 +171,7 @@ class Batches:
             crash_point("batch.before-commit")
         crash_point("batch.committed")
         self.observed.note(record.id, self.network(record.id), advance, partials, elapsed)
+        self._tell_ready(record.id, advance)
         return BatchReport(
             record.name, batch_id, counts["rows"], counts["late"], counts["rejected"],
             len(outcomes), to_instant(clock), elapsed,
@@ -191,6 +194,11 @@ class Batches:
             commit_outcomes(change, outcomes)
             self._commit_advance(change, state, advance, partials, kept)
             change.set_fact("tick", str(tick))
+        self._tell_ready(stream.id, advance)
+
+    def _tell_ready(self, stream_id: int, advance: Advance) -> None:
+        if ready := self.selections(stream_id).ready(advance.evaluation):
+            self._on_ready(ready)
 
     def register(
         self,

@@ -64,15 +64,14 @@ class SelectRegistration:
             change.drop_segments(change.segments(self._state.record.owner, "derived"))
         change.add_segments(segments)
         ids = self._add_classes(change)
-        evaluation, records = self._state.record.evaluation, []
+        evaluation = self._state.record.evaluation
+        texts: dict[Selection, str] = {}  # of many queries that differ in predicates only
+        records = []
         for draft in self._drafts:
-            is_ready = draft.selection.policy == "complete" and draft.selection.can_be_ready
-            selection = replace(
-                draft.selection, evaluation=evaluation,
-                ready_from=evaluation + 1 if is_ready else None,
-            )  # fmt: skip
+            if draft.selection not in texts:
+                texts[draft.selection] = dump(_begun(draft.selection, evaluation))
             record = replace(
-                draft.record, class_id=ids[draft.value.key], shared=dump(selection),
+                draft.record, class_id=ids[draft.value.key], shared=texts[draft.selection],
                 evaluation=evaluation,
             )  # fmt: skip
             records.append(record)
@@ -84,3 +83,11 @@ class SelectRegistration:
         fresh = {d.value.key: d.value for d in self._drafts if d.value.key not in found}
         made = change.add_classes(stream_id, {key: dump(value) for key, value in fresh.items()})
         return found | made
+
+
+def _begun(selection: Selection, evaluation: int) -> Selection:
+    """A selection that is registered after an evaluation; a complete one is ready after the next."""
+    is_ready = selection.policy == "complete" and selection.can_be_ready
+    return replace(
+        selection, evaluation=evaluation, ready_from=evaluation + 1 if is_ready else None
+    )

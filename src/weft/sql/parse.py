@@ -31,8 +31,8 @@ FORMATS = ("text", "json", "mermaid")
 
 def parse(text: str) -> list[Statement]:
     """Every statement of a script, in order; empty ones are skipped."""
-    pieces = _statements(text)
-    return [_statement(Cursor(text, piece)) for piece in pieces if piece]
+    pieces, shapes = _statements(text), set()
+    return [_statement(Cursor(text, piece, shapes=shapes)) for piece in pieces if piece]
 
 
 def _statements(text: str) -> list[list]:

@@ -1,4 +1,9 @@
-"""Selects and expressions: cut Weft's clauses, let sqlglot parse the rest, translate its errors."""
+"""Selects and expressions: cut Weft's clauses, let sqlglot parse the rest, translate its errors.
+
+A script of a thousand selects has few *shapes*: tokens but for whole numbers that something is
+compared with. The first of a shape is parsed at once; since a number stands where a number stood,
+another parses too, so that this is left to whoever needs its tree.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ from weft.errors import SyntaxProblem
 from weft.logical.relations import Emit
 from weft.sql.cut import cut, cut_emit
 from weft.sql.slips import refuse_slips, translate
-from weft.sql.statements import Select
+from weft.sql.statements import Parsed, Select
 from weft.sql.tokens import DIALECT, Cursor, place_at, raw, word
 
 BARE_FUNCTIONS = {
@@ -21,6 +26,7 @@ BARE_FUNCTIONS = {
     TokenType.CURRENT_TIME: exp.CurrentTime,
     TokenType.LOCALTIMESTAMP: exp.Localtimestamp,
 }
+COMPARED = {TokenType.EQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE}
 QUERY_WORDS = {"SELECT", "WITH", "VALUES", "FROM", "("}
 
 
@@ -48,12 +54,32 @@ def parse_select_and_emit(cursor: Cursor, what: str) -> tuple[Select, Emit | Non
         raise cursor.problem(
             f"expected SELECT in {what}", hint="only a SELECT, WITH or VALUES can stand here"
         )
-    run, emit = cut_emit(cursor.text, cursor.rest)
+    whole = cursor.text
+    run, emit = cut_emit(whole, cursor.rest)
     cursor.at = len(cursor.tokens)
-    pieces = cut(cursor.text, run)
-    tree = _as_query(parse_tokens(cursor.text, pieces.tokens), cursor.text, run)
-    text = raw(cursor.text, run)
-    return Select(text, tree, pieces.windows, pieces.between, pieces.descriptors), emit
+    text, shape = raw(whole, run), _shape(run)
+    if shape in cursor.shapes:
+        return Select(text, lambda: _parsed(whole, run)), emit
+    parsed = _parsed(whole, run)
+    cursor.shapes.add(shape)
+    return Select(text, lambda: parsed), emit
+
+
+def _parsed(text: str, run: Sequence[Token]) -> Parsed:
+    pieces = cut(text, run)
+    tree = _as_query(parse_tokens(text, pieces.tokens), text, run)
+    return Parsed(tree, pieces.windows, pieces.between, pieces.descriptors)
+
+
+def _shape(run: Sequence[Token]) -> tuple:
+    """The tokens without whole numbers that stand right of a comparison, which are of one type."""
+    shape, is_compared = [], False
+    for token in run:
+        kind, text = token.token_type, token.text
+        is_number = kind is TokenType.NUMBER and text.isdigit() and len(text) < 10
+        shape.append((kind, "" if is_compared and is_number else text))
+        is_compared = kind in COMPARED or (is_compared and kind is TokenType.DASH)
+    return tuple(shape)
 
 
 def parse_tokens(text: str, run: Sequence[Token]) -> exp.Expression:

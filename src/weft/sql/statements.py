@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -22,7 +23,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Select:
+class Parsed:
     """A select as parsed, before names are bound.
 
     `windows` maps the start offset of a table's name token to the window written on it, in
@@ -31,11 +32,38 @@ class Select:
     they fit the stream is checked when names are bound.
     """
 
-    text: str
     tree: exp.Query
-    windows: Mapping[int, Window] = field(default_factory=dict)
-    between: Window | None = None
-    descriptors: Mapping[int, tuple[Word, ...]] = field(default_factory=dict)
+    windows: Mapping[int, Window]
+    between: Window | None
+    descriptors: Mapping[int, tuple[Word, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Select:
+    """A select that parses; one like others is parsed when its tree is asked for."""
+
+    text: str
+    _read: Callable[[], Parsed] = field(repr=False)
+
+    @cached_property
+    def _parsed(self) -> Parsed:
+        return self._read()
+
+    @property
+    def tree(self) -> exp.Query:
+        return self._parsed.tree
+
+    @property
+    def windows(self) -> Mapping[int, Window]:
+        return self._parsed.windows
+
+    @property
+    def between(self) -> Window | None:
+        return self._parsed.between
+
+    @property
+    def descriptors(self) -> Mapping[int, tuple[Word, ...]]:
+        return self._parsed.descriptors
 
 
 @dataclass(frozen=True, slots=True, eq=False)

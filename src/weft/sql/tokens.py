@@ -7,8 +7,10 @@ token list, and what is left is Spark SQL, which sqlglot parses with its positio
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from sqlglot import parser
 from sqlglot.errors import TokenError
@@ -32,8 +34,14 @@ class Place:
 
 
 def place_at(text: str, offset: int) -> Place:
-    before = text[:offset]
-    return Place(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
+    starts = _line_starts(text)
+    line = bisect_right(starts, offset)
+    return Place(line, offset - starts[line - 1] + 1)
+
+
+@lru_cache(maxsize=8)
+def _line_starts(text: str) -> list[int]:
+    return [0, *(found.end() for found in re.finditer("\n", text))]
 
 
 def tokenize(text: str) -> list[Token]:
@@ -89,11 +97,15 @@ def depths(run: Sequence[Token]) -> list[int]:
 
 @dataclass(slots=True)
 class Cursor:
-    """A place in one statement's tokens. `text` is the whole script, so that offsets agree."""
+    """A place in one statement's tokens. `text` is the whole script, so that offsets agree.
+
+    `shapes` are those of the script's selects that have been parsed (see select.py).
+    """
 
     text: str
     tokens: Sequence[Token]
     at: int = 0
+    shapes: set[tuple] = field(default_factory=set)
 
     @property
     def now(self) -> Token | None:
