@@ -117,7 +117,8 @@ def parts_of(
             high = live.node.panes.number(max(int(w.windows.ends.max()) for w, _, _ in found))
             held = [s for s in segments if s.min_time < high and s.max_time >= low]
             if held and hot is not None:
-                read = partial(hot.read, spark, world.root, live, route, held, segments)
+                windows = sum(len(w.windows) for w, _, _ in found)
+                read = partial(hot.read, spark, world.root, live, route, held, segments, windows)
                 parts.append(PartOfNode(live, read, found))
                 continue
             partials = read_partials(spark, world.root, live, held) if held else None

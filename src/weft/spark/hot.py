@@ -24,10 +24,9 @@ from weft.spark.partials import read_partials
 
 MOST_PIECES = 6  # more of them, and planning costs more than reading them again
 MOST_ROWS = 5_000_000  # of a node; more are read from their segments each time
-ROWS_A_PART = (
-    1_000  # of the first batch: the windows of few groups at a time fit a processor's cache
-)
+ROWS_A_PART = 10_000  # of merged windows: those of few groups at a time fit a processor's cache
 MOST_PARTS = 128
+LEVELS = 2  # partials of all levels, over those of the lowest
 
 Groups = tuple[str, ...]  # columns that a class groups by
 Place = tuple[int, int, int | None, Groups]  # a stretch of ticks of a node, by groups
@@ -53,17 +52,19 @@ class HotPartials:
         route: Route,
         needed: list[Segment],
         present: list[Segment],
+        windows: int,
         groups: Groups,
     ) -> list[DataFrame]:
         """A node's partials on a route, whole segments of them: at least those needed, none twice.
 
-        `present` are all that the route holds; whatever else was cached is gone.
+        `present` are all that the route holds; whatever else was cached is gone. `windows`: how many
+        are made of them.
         """
         if not groups:
             return [read_partials(spark, root, live, needed)]
         place = (live.id, route.from_tick, route.to_tick, groups)
         with self._lock:
-            parts = self._part_count(spark, live, needed, groups)
+            parts = self._part_count(spark, live, windows * groups_of(needed), groups)
             if sum(s.rows for s in needed) > MOST_ROWS:
                 self._forget(place)
                 return [_placed(read_partials(spark, root, live, needed), groups, parts)]
@@ -90,15 +91,16 @@ class HotPartials:
                 piece.rows.unpersist()
         return kept
 
-    def _part_count(
-        self, spark: SparkSession, live: LiveNode, needed: list[Segment], groups: Groups
-    ) -> int:
-        """The same for all nodes with these groups, so that what they hold can be merged in place."""
+    def _part_count(self, spark: SparkSession, live: LiveNode, rows: int, groups: Groups) -> int:
+        """The same for all nodes with these groups, so that what they hold can be merged in place;
+        more when far more is made of them than before."""
         key = (live.stream_id, groups)
-        if key not in self._parts:
-            least = int(spark.conf.get("spark.sql.shuffle.partitions"))
-            wanted = sum(s.rows for s in needed) // ROWS_A_PART
-            self._parts[key] = max(least, min(MOST_PARTS, wanted))
+        least = int(spark.conf.get("spark.sql.shuffle.partitions"))
+        wanted = max(least, min(MOST_PARTS, rows // ROWS_A_PART))
+        if wanted > 4 * self._parts.get(key, 0):
+            self._parts[key] = wanted
+            for place in [place for place in self._pieces if place[3] == groups]:
+                self._forget(place)
         return self._parts[key]
 
     def _forget(self, place: Place) -> None:
@@ -110,6 +112,12 @@ class HotPartials:
         with self._lock:
             for place in [place for place in self._pieces if place[0] not in node_ids]:
                 self._forget(place)
+
+
+def groups_of(partials: list[Segment]) -> int:
+    """About how many groups a pane of some partials has; their times are numbers of panes."""
+    newest = max(partials, key=lambda s: s.max_time)
+    return max(1, newest.rows // (LEVELS * (newest.max_time - newest.min_time + 1)))
 
 
 def _placed(partials: DataFrame, groups: Groups, parts: int) -> DataFrame:
