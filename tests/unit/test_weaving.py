@@ -338,6 +338,36 @@ def test_a_new_query_is_woven_into_the_trees_that_stand():
     assert not placement.moved, "the others stay where they are"
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_lazy_classes_that_stand_are_woven_as_one_and_it_makes_no_difference(seed: int):
+    dice = random.Random(seed)
+    bys, slides = ((), (SYM,), (SYM, USER)), (1, 5, 7, 10, 12, 35, 60)
+
+    def drawn() -> Need:
+        slide = dice.choice(slides)
+        found = need(slide, slide * dice.randint(1, 30), by=dice.choice(bys))
+        return replace(found, is_eager=dice.random() < 0.3)
+
+    needs = list({n.key: n for n in (drawn() for _ in range(30))}.values())
+    costs = BatchCosts(tree=dice.choice((1.0, 90.0)), part=dice.choice((1.0, 230.0)))
+    weaving = Weaving(Measures(100_000, 300 * SECOND, costs=costs))
+    kinds, old = weaving.kinds(needs), needs[:-3]
+    homes = weaving.homes(old, kinds, {})
+    trees: dict = {}
+    for each in old:
+        trees.setdefault(homes[each.key], []).append(each.key)
+    queries = weaving.queries(needs, kinds)
+    model, stream = EngineCosts(costs), weaving.stream(needs, kinds)
+    one_by_one = IncrementalWeave(
+        queries[: len(old)], stream, model, plan=tuple(map(tuple, trees.values()))
+    )
+    for query in queries[len(old) :]:
+        one_by_one.add(query)
+    plan = weaving.plan(needs, kinds, homes)
+    assert covers_once(plan, queries)
+    assert weave_cost(plan, queries, stream, model) == pytest.approx(one_by_one.cost)
+
+
 def test_a_switch_moves_classes_by_tick_and_fills_nothing():
     slow = Weaving(Measures(100, 60 * SECOND))
     network = live_network([need(7), need(11), need(60)], slow)
