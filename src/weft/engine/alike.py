@@ -19,7 +19,7 @@ from weft.plan.select import Selecting, Shape, shape_of
 from weft.sql.statements import CreateQuery
 
 if TYPE_CHECKING:
-    from weft.engine.registry import Planned
+    from weft.engine.planned import Planned
 
 SPLIT = re.compile(r"\bWHERE\b", re.IGNORECASE)
 CONSTANT = re.compile(r"([<>=]\s*)(-?\d{1,9})(?![\w.])")

@@ -38,6 +38,7 @@ from weft.spark.answers import Outcome, evaluate
 from weft.spark.folding import Folding, next_clock, see
 from weft.spark.keep import keep_batch
 from weft.spark.levels import affected, evaluate_level, evaluate_levels
+from weft.spark.outcomes import commit_outcomes
 from weft.spark.profiling import Observed, atoms_of, take_profile
 from weft.spark.selecting import SelectDraft, SelectRegistration
 from weft.spark.shared import Advance
@@ -369,25 +370,3 @@ class Batches:
 def stream_of(record: QueryRecord) -> int:
     """The stream of a query that shares: it reads nothing else."""
     return int(record.reads[0].split(":")[1])
-
-
-def commit_outcomes(change: Change, outcomes: list[Outcome]) -> None:
-    for outcome in outcomes:
-        if outcome is None:
-            continue
-        values = {"last_ms": outcome.ms, "error": outcome.error}
-        if outcome.error is None:
-            change.add_segments(outcome.segments)
-            values |= {
-                "clock": outcome.clock,
-                "evaluation": outcome.evaluation,
-                "evaluated_tick": outcome.tick,
-                "frontier": outcome.frontier,
-                "newest_end": outcome.newest_end,
-            }
-            change.add_evaluation(
-                query_id=outcome.query_id, evaluation=outcome.evaluation, clock=outcome.clock,
-                changes=outcome.changes, ms=outcome.ms,
-            )  # fmt: skip
-            change.count_rows_out(outcome.query_id, outcome.changes)
-        change.set_query(outcome.query_id, **values)
