@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import math
 import random
+import uuid
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
+
+import weft
+from weft.logical.types import arrow_schema
 
 SECOND = 1_000_000
 START = 1_767_225_600 * SECOND  # 2026-01-01
@@ -352,6 +359,33 @@ class Stream:
                 "INSERT INTO r SELECT k, w, v, x, d::DECIMAL(10,2), make_timestamptz(ts) FROM given"
             )
         return found
+
+
+def declare(db: weft.Database, folder: Path | None = None) -> None:
+    """The stream of the rows that are drawn: pushed, or put as Parquet files into a folder."""
+    source = "" if folder is None else f" WITH (source = 'files', path = '{folder}')"
+    db.sql(f"CREATE STREAM s ({COLUMNS}, WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS){source}")
+
+
+def give(db: weft.Database, rows: list[dict]) -> None:
+    """Let a batch of rows come."""
+    with db._engine.catalog.read() as view:
+        definition = view.find("s").definition
+    if definition.source == "push":
+        db.push("s", arrow_rows(rows))
+        return
+    values = [{**row, "d": row["d"] and Decimal(row["d"])} for row in arrow_rows(rows)]
+    table = pa.Table.from_pylist(values, arrow_schema(definition.columns))
+    path = Path(definition.options["path"], f"_{uuid.uuid4().hex}.parquet")
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(table, path, row_group_size=16)
+    path.rename(path.with_name(path.name[1:]))
+
+
+def taken_files(db: weft.Database) -> int:
+    """How many files of the stream were taken as they lie."""
+    paths = db.sql("SELECT path FROM weft.segments WHERE part = 'rows'")["path"].to_pylist()
+    return sum("_weft_file=" in path for path in paths)
 
 
 def arrow_rows(rows: list[dict]) -> list[dict]:

@@ -12,10 +12,11 @@ import random
 import re
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from select_oracle import COLUMNS, Drawn, Model, draw_query
-from shared_oracle import SECOND, START, Stream, arrow_rows, bag, iso, plain
+from select_oracle import Drawn, Model, draw_query
+from shared_oracle import SECOND, START, Stream, bag, declare, give, iso, plain, taken_files
 
 import weft
 from weft.engine import selecting
@@ -36,20 +37,28 @@ def eager_choices(monkeypatch):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_selections_equal_the_same_sql_over_the_window(seed, tmp_path):
-    rng = random.Random(seed)
+    run_through(random.Random(seed), tmp_path, None, QUERIES)
+
+
+def test_selections_over_rows_taken_as_they_lie(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEFT_TAKE_ROWS", "1")
+    run_through(random.Random("taken"), tmp_path, tmp_path / "in", QUERIES // 3)
+
+
+def run_through(rng: random.Random, tmp_path: Path, folder: Path | None, count: int) -> None:
     source, model = Stream(rng), Model()
     with weft.connect(tmp_path) as db:
-        db.sql(f"CREATE STREAM s ({COLUMNS}, WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS)")
-        register(db, rng, model, QUERIES // 4)
+        declare(db, folder)
+        register(db, rng, model, count // 4)
         for _ in range(2):
             step(db, rng, source, model)
-        register(db, rng, model, QUERIES // 2)
+        register(db, rng, model, count // 2)
         check(db, rng, model)
         db._engine.maintain()
         for _ in range(2):
             step(db, rng, source, model)
-        drop(db, rng, model, QUERIES // 8)
-        switch(db, rng, model, QUERIES // 8)
+        drop(db, rng, model, count // 8)
+        switch(db, rng, model, count // 8)
         step(db, rng, source, model)
         beat(db, rng, model)
         db._engine.maintain()
@@ -58,9 +67,10 @@ def test_selections_equal_the_same_sql_over_the_window(seed, tmp_path):
         assert {"selected, once per row", "selected, list", "selected, window"} <= set(kept), kept
         parts = db.sql("SELECT DISTINCT part FROM weft.segments")["part"].to_pylist()
         assert {"rows", "derived", "lists", "ready"} <= set(parts), parts
+        assert folder is None or taken_files(db), "no batch without late rows"
     with weft.connect(tmp_path) as db:
         check(db, rng, model)
-        register(db, rng, model, QUERIES // 4)
+        register(db, rng, model, count // 4)
         for _ in range(2):
             step(db, rng, source, model)
         check_changes(db, rng, model)
@@ -104,7 +114,7 @@ def switch(db: weft.Database, rng: random.Random, model: Model, count: int) -> N
 def step(db: weft.Database, rng: random.Random, source: Stream, model: Model) -> None:
     rows = source.batch()
     if rows:
-        db.push("s", arrow_rows(rows))
+        give(db, rows)
         db.run()
         model.take(rows)
     check(db, rng, model)

@@ -14,15 +14,15 @@ from datetime import UTC
 
 import pytest
 from shared_oracle import (
-    COLUMNS,
     Drawn,
     Hop,
     Standing,
     Stream,
-    arrow_rows,
     bag,
+    declare,
     draw_aggregates,
     draw_query,
+    give,
     plain,
 )
 
@@ -37,7 +37,7 @@ def test_shared_answers_equal_the_same_sql_over_the_rows(seed, tmp_path):
     rng = random.Random(seed)
     stream, live = Stream(rng), {}
     with weft.connect(tmp_path) as db:
-        db.sql(f"CREATE STREAM s ({COLUMNS}, WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS)")
+        declare(db)
         register(db, rng, live, QUERIES // 2)
         for _ in range(3):
             step(db, stream, live)
@@ -85,7 +85,7 @@ def drop(db: weft.Database, rng: random.Random, live: dict[str, Drawn], count: i
 def step(db: weft.Database, stream: Stream, live: dict[str, Drawn]) -> None:
     rows = stream.batch()
     if rows:
-        db.push("s", arrow_rows(rows))
+        give(db, rows)
         db.run()
         stream.take(rows)
     check(db, stream, live)

@@ -62,17 +62,20 @@ class Folding:
         """
         classified = classify(frame, record, tick, now_micros())
         nodes = [n for n in network.folding() if n.node.panes is not None]
+
+        def bring() -> Ingested:
+            found = self._take(files, record, tick)
+            return found or ingest(classified, record, tick, self._root, batch_id)
+
         if not nodes or not is_cheap_to_reread(record.definition):
-            return ingest(classified, record, tick, self._root, batch_id), None
+            return bring(), None
         if is_merged(world, network):
             self.load_partials(world, network)
         with ThreadPoolExecutor(1, thread_name_prefix="weft-fold") as pool:
             folding = pool.submit(
                 self._fold_ahead, rows_only(classified), world, record, network, nodes, tick
             )
-            brought = self._take(files, record, tick)
-            if brought is None:
-                brought = ingest(classified, record, tick, self._root, batch_id)
+            brought = bring()
             ahead = folding.result()
         check_same(record, brought, ahead)
         return brought, ahead
