@@ -20,6 +20,7 @@ from weft.logical.windows import LastRows, bounds, instant
 from weft.plan.recompute import PlannedSource, RecomputePlan
 from weft.results import answers, duck
 from weft.results.duck import Reading
+from weft.results.keeping import forgotten
 from weft.results.pull import empty, table_sql
 from weft.results.rows import scan_rows
 
@@ -69,9 +70,12 @@ def refuse_pruned(plan: RecomputePlan, view: View, micros: int) -> None:
     """An answer whose rows are no longer kept cannot be given."""
     for planned in plan.sources:
         record = view.find(planned.source.relation.name)
+        low, _ = bounds(planned.source.window, micros)
+        cut = record.forgotten if isinstance(record, QueryRecord) else None
+        if cut is not None and (low is None or low < cut):
+            raise forgotten(record, "the windows of that instant are", "ask for a later instant")
         if not isinstance(record, StreamRecord) or record.pruned_before is None:
             continue
-        low, _ = bounds(planned.source.window, micros)
         if low is None or low < record.pruned_before:
             raise StorageError(
                 f'the rows for that instant are no longer kept in stream "{record.name}"',
