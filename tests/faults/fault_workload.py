@@ -38,14 +38,14 @@ SETUP = (
          SELECT 0 AS version, t.id, l.cap
          FROM trades [RANGE 60 SECONDS] t JOIN limits l ON t.sym = l.sym""",
     "CREATE CONTINUOUS QUERY companies AS SELECT count(*) AS n FROM symbols",
-    """CREATE CONTINUOUS QUERY bids AS
+    """CREATE CONTINUOUS QUERY bids WITH (keep = '1 minute') AS
          SELECT sym, max(bid) AS best FROM quotes [RANGE 20 SECONDS SLIDE 20 SECONDS]
          GROUP BY sym""",
     """CREATE CONTINUOUS QUERY ready WITH (answers = 'eager') AS
          SELECT sym, sum(qty) AS total FROM trades [RANGE 20 SECONDS SLIDE 20 SECONDS]
          WHERE qty > 2 GROUP BY sym""",
     "CREATE CONTINUOUS QUERY ever AS SELECT sym, count(*) AS n FROM trades GROUP BY sym",
-    """CREATE CONTINUOUS QUERY loud AS SELECT upper(sym) AS sym, count(*) AS n
+    """CREATE CONTINUOUS QUERY loud WITH (keep = '3 minutes') AS SELECT upper(sym) AS sym, count(*) AS n
          FROM trades [RANGE 20 SECONDS SLIDE 20 SECONDS] GROUP BY sym""",
     """CREATE CONTINUOUS QUERY top AS SELECT sym, count(*) AS n FROM trades GROUP BY sym
          ORDER BY n DESC, sym LIMIT 1""",
@@ -279,6 +279,12 @@ def closed_by(found: Counter, clock: datetime | None) -> Counter:
     return Counter({row: n for row, n in found.items() if clock is not None and row[1] <= clock})
 
 
+def kept(found: Counter, clock: datetime | None, minutes: int) -> Counter:
+    return Counter(
+        {row: n for row, n in found.items() if row[1] > clock - timedelta(minutes=minutes)}
+    )
+
+
 def newest(found: Counter) -> Counter:
     end = max((row[1] for row in found), default=None)
     return Counter({row: n for row, n in found.items() if row[1] == end})
@@ -294,6 +300,7 @@ def answers(want: Expected) -> dict[str, tuple[Counter, Counter | None]]:
     bids = closed_by(
         windows(want.quotes, 20, lambda g: (max(r["bid"] for r in g),)), want.clock(want.quotes)
     )
+    bids = kept(bids, want.clock(want.quotes), 1)
     named = Counter(
         (row["id"], company) for row in want.within(90) for company in want.names_then[row["id"]]
     )
@@ -303,7 +310,7 @@ def answers(want: Expected) -> dict[str, tuple[Counter, Counter | None]]:
     )
     now = want.clock(want.trades)
     ever = Counter(row["sym"] for row in want.trades if now is not None and row["ts"] <= now)
-    loud = closed_by(windows(want.trades, 20, lambda g: (len(g),)), now)
+    loud = kept(closed_by(windows(want.trades, 20, lambda g: (len(g),)), now), now, 3)
     loud = Counter({(*row[:2], row[2].upper(), row[3]): n for row, n in loud.items()})
     top = sorted(ever.items(), key=lambda pair: (-pair[1], pair[0]))[:1]
     totals = Counter()

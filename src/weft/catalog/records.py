@@ -85,6 +85,22 @@ class TableRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Keep:
+    """How long closed windows stay readable behind the clock, in microseconds; None: for ever.
+
+    `floor`: what was forgotten when that was altered stays forgotten, so that what is seen never
+    depends on when files were cleaned.
+    """
+
+    span: int | None = None
+    floor: int | None = None
+
+    def forgotten(self, clock: int | None) -> int | None:
+        moving = None if self.span is None or clock is None else clock - self.span
+        return max((cut for cut in (self.floor, moving) if cut is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
 class QueryRecord:
     """A registered query and how far it is evaluated.
 
@@ -114,10 +130,16 @@ class QueryRecord:
     error: str | None
     class_id: int | None = None  # a shared query: what it shares, and how it is finished
     shared: str | None = None
+    keep: Keep = Keep()
 
     @property
     def owner(self) -> str:
         return f"query:{self.id}"
+
+    @property
+    def forgotten(self) -> int | None:
+        """Windows that end at or before this instant are forgotten; None: none are."""
+        return self.keep.forgotten(self.clock)
 
     @property
     def is_stored(self) -> bool:
@@ -194,5 +216,11 @@ def dump_answer(record: QueryRecord) -> str:
             "append_only": record.is_append_only,
             "shows_window": record.shows_window,
             "window": record.window,
+            **({} if record.keep == Keep() else {"keep": [record.keep.span, record.keep.floor]}),
         }
     )
+
+
+def load_keep(answer: str) -> Keep:
+    """How long windows are kept, out of what `dump_answer` wrote."""
+    return Keep(*json.loads(answer).get("keep", ())) if '"keep": [' in answer else Keep()

@@ -15,6 +15,7 @@ from weft.catalog.records import (
     Segment,
     StreamRecord,
     TableRecord,
+    load_keep,
     load_stream,
     load_table,
 )
@@ -213,10 +214,10 @@ class View:
         return list(self._c.execute(sa.select(table).order_by(*table.primary_key.columns)))
 
     def shared_texts(self, stream_id: int) -> list[sa.Row]:
-        """(class, shared) of every query of a stream that shares."""
+        """(class, shared, columns) of every query of a stream that shares."""
         c = s.queries.c
         joined = s.queries.join(s.classes, s.classes.c.id == c.class_id)
-        query = sa.select(c.class_id, c.shared).select_from(joined)
+        query = sa.select(c.class_id, c.shared, c.columns).select_from(joined)
         return list(self._c.execute(query.where(s.classes.c.stream_id == stream_id)))
 
     def sharers(self, class_id: int) -> list[str]:
@@ -274,6 +275,7 @@ def _query(row: sa.Row) -> QueryRecord:
         error=row.error,
         class_id=row.class_id,
         shared=row.shared,
+        keep=load_keep(row.columns),
     )
 
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 
-from weft.catalog.records import FINISHED_ON_SPARK, QueryRecord, StreamRecord, TableRecord
+from weft.catalog.records import (
+    FINISHED_ON_SPARK,
+    QueryRecord,
+    StreamRecord,
+    TableRecord,
+    to_instant,
+)
 from weft.catalog.view import View
 from weft.delivery.explain_drawn import (
     label,
@@ -27,6 +34,7 @@ from weft.engine import Engine
 from weft.errors import SqlError
 from weft.logical.aggregates import CannotShare
 from weft.logical.relations import Emit, Kind
+from weft.logical.windows import duration, instant
 from weft.plan.patterns import Pattern, pattern_of
 from weft.plan.recompute import PlannedSource, RecomputePlan, Shape
 from weft.plan.select import is_selection as selects_rows
@@ -68,6 +76,7 @@ class Explanation:
     shared: SharedExplained | None = None
     would: WouldShare | None = None  # a select that is not registered: what would be shared
     selected: SelectedExplained | None = None  # it selects rows: what is kept of it
+    kept: str | None = None  # how long its closed windows are; None: for ever
 
 
 SHARED_WHY = (
@@ -79,6 +88,7 @@ def explain_query(engine: Engine, view: View, record: QueryRecord) -> Explanatio
     plan = engine.plan_of(view, record)
     emits = "changes" if record.is_per_window and not record.is_append_only else None
     found = _explain(view, record.name, plan, emits, record)
+    found = replace(found, kept=_kept(record))
     if record.class_id is None:
         return replace(found, not_shared=record.strategy.partition("not shared: ")[2] or None)
     if is_selection(record):
@@ -98,6 +108,15 @@ def explain_query(engine: Engine, view: View, record: QueryRecord) -> Explanatio
         return found
     evaluations = stream_of(view, record).evaluation
     return replace(found, evaluations=evaluations, rows_out=None, last_ms=None)
+
+
+def _kept(record: QueryRecord) -> str | None:
+    span, cut = record.keep.span, record.forgotten
+    if span is None and cut is None:
+        return None
+    spell = "for ever" if span is None else f"for {duration(timedelta(microseconds=span))}"
+    gone = "" if cut is None else f"; forgotten: those that end by {instant(to_instant(cut))}"
+    return f"closed windows, {spell}{gone}"
 
 
 def explain_select(engine: Engine, view: View, select: Select, emit: Emit | None) -> Explanation:
@@ -244,6 +263,8 @@ def _text(found: Explanation) -> str:
         f"pattern    {found.pattern}: {found.pattern_why}",
         f"needs      {found.keeps}",
     ]
+    if found.kept:
+        lines.append(f"keeps      {found.kept}")
     for source in found.sources:
         lines += _source_lines(source)
     if found.name:

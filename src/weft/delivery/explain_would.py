@@ -62,7 +62,9 @@ def explain_would(
     users = load_users(view, stream.id)
     tick = int(view.fact("tick") or 0) + 1
     weaving = engine.weaver.weaving(stream.id)
-    placement = place(users.network, [sharing.need], tick, stream.pruned_rows == 0, weaving)
+    placement = place(
+        users.network, [sharing.need], tick, stream.pruned_rows == 0, weaving, stream.clock
+    )
     return _described(users, stream, sharing, placement)
 
 

@@ -309,6 +309,7 @@ class Engine:
             Maintainer(
                 batches.spark, self.catalog, self.root, self.plans.by_id, self.settings
             ).run()
+            self.network_changed()  # nodes may have let go of their past
             self.weaver.look()
 
     def close(self) -> None:

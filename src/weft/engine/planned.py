@@ -11,6 +11,7 @@ from weft.catalog.rules import owner_of, readers_of, refuse_cycle
 from weft.catalog.view import View
 from weft.engine.aggregates import user_defined
 from weft.engine.alike import Alike
+from weft.engine.keeping import with_keep
 from weft.engine.selecting import not_a_selection
 from weft.engine.sharing import stream_of, what_it_shares
 from weft.errors import SqlError
@@ -69,6 +70,7 @@ def planned_query(
     answer = analyses.schema(world, plan, statement.text)
     horizons = horizons_of(plan, world)
     record = make_record(0, statement.name, statement.text, bound, plan, answer, reads, horizons, 0)
+    record = with_keep(record, statement.options)
     shared: dict[str, Sharing | Selecting] = {}
     try:
         shared = what_it_shares(engine, view, statement, drafted, answer.names, horizons)

@@ -18,9 +18,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weft.catalog.change import Change
-from weft.catalog.records import QueryRecord, StreamRecord
+from weft.catalog.records import QueryRecord, StreamRecord, dump_answer
 from weft.catalog.rules import unknown
 from weft.catalog.view import View
+from weft.engine.keeping import with_keep
 from weft.errors import SqlError
 from weft.optimizer.codec import dump, load
 from weft.optimizer.selections import LiveSelection, Selection, load_selections
@@ -49,6 +50,10 @@ def alter_query(engine: Engine, statement: AlterQuery) -> None:
 
 
 def _switch(change: Change, record: QueryRecord, statement: AlterQuery) -> None:
+    if "keep" in statement.options:
+        change.set_query(record.id, columns=dump_answer(with_keep(record, statement.options)))
+        if len(statement.options) == 1:
+            return
     selection = load(record.shared) if record.shared else None
     policy = statement.options.get("materialize")
     if policy is None or not isinstance(selection, Selection):
@@ -62,7 +67,7 @@ def _switch(change: Change, record: QueryRecord, statement: AlterQuery) -> None:
 def not_a_selection(name: str, option: str) -> SqlError:
     if option == "answers":
         return SqlError(
-            "only materialize can be altered",
+            "only materialize and keep can be altered",
             hint="CREATE OR REPLACE the query to change how its windows are answered",
             code="WEFT_UNKNOWN_OPTION",
         )

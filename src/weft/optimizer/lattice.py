@@ -45,10 +45,11 @@ class PlannedNode:
 def choose(
     nodes: Iterable[LiveNode], need: Need, measures: Measures | None = None
 ) -> tuple[LiveNode, Condition] | None:
-    """The smallest live node that answers a need as it is; None if one must be made."""
+    """The smallest of some nodes, which fold and have the past that a need asks for, that answers
+    it as it is; None if one must be made."""
     found = []
     for live in nodes:
-        condition = suits(live.node, need) if _is_whole(live) else None
+        condition = suits(live.node, need)
         if condition is None:
             continue
         extra = len(live.node.columns) - len(_columns(need, condition))
@@ -61,10 +62,6 @@ def choose(
         return None
     *_, live, condition = min(found, key=lambda f: f[:3])
     return live, condition
-
-
-def _is_whole(live: LiveNode) -> bool:
-    return live.retired_tick is None and live.born_tick == 0
 
 
 def _columns(need: Need, condition: Condition) -> set[str]:

@@ -10,9 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from weft.catalog.change import Change
+from weft.catalog.records import Keep, load_keep
 from weft.catalog.view import View
 from weft.logical.statistics import Dimension, Statistic
 from weft.optimizer.codec import dump, load
+from weft.optimizer.need import Need, first_seen
 from weft.optimizer.nodes import AggregateClass, Finish, LiveClass, LiveNode, Route
 from weft.optimizer.predicates import Ranking
 from weft.optimizer.selections import SelectClass
@@ -32,6 +34,22 @@ class Network:
     def eager(self) -> list[LiveClass]:
         return [c for c in self.classes.values() if c.eager_from is not None]
 
+    def has_past(self, live: LiveNode, need: Need, clock: int | None) -> bool:
+        """Whether a node has all that a new class must see: everything, or as much as another
+        class sees that has read it from the start."""
+        if live.born_tick == 0 or need.forgotten is None:
+            return live.born_tick == 0
+        return any(
+            route.node_id == live.id and route.from_tick == 0
+            and reaches(first_seen(c.value, c.forgotten(clock)), need.seen_from)
+            for c in self.classes.values() for route in c.routes[-1:]
+        )  # fmt: skip
+
+
+def reaches(one: int | None, other: int | None) -> bool:
+    """Whether what is seen from an instant on has all that is seen from another; None: all."""
+    return one is None or (other is not None and one <= other)
+
 
 def load_network(view: View, stream_id: int) -> Network:
     network = Network(stream_id)
@@ -41,7 +59,9 @@ def load_network(view: View, stream_id: int) -> Network:
     for row in view.routes_of_stream(stream_id):
         routes.setdefault(row.class_id, []).append(route_of(row))
     statistics: dict[int, set[Statistic]] = {}
+    keeps: dict[int, set[Keep]] = {}
     for row in view.shared_texts(stream_id):
+        keeps.setdefault(row.class_id, set()).add(load_keep(row.columns))
         statistics.setdefault(row.class_id, set()).update(load(row.shared).statistics)
     for row in view.classes(stream_id):
         value = load(row.definition)
@@ -53,6 +73,7 @@ def load_network(view: View, stream_id: int) -> Network:
             tuple(routes.get(row.id, ())),
             row.eager_from,
             frozenset(statistics.get(row.id, ())),
+            frozenset(keeps.get(row.id, ())),
         )
     return network
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from weft.catalog.records import Keep
 from weft.logical.aggregates import PythonAggregate
 from weft.logical.panes import Panes, longest, panes_of
 from weft.logical.statistics import Dimension, Statistic, digest
@@ -146,7 +147,13 @@ class LiveClass:
     routes: tuple[Route, ...]
     eager_from: int | None = None
     statistics: frozenset[Statistic] = field(default=frozenset())  # that its queries need
+    keeps: frozenset[Keep] = field(default=frozenset())  # of its queries
 
     @property
     def open_route(self) -> Route:
         return self.routes[-1]
+
+    def forgotten(self, clock: int | None) -> int | None:
+        """Up to this instant none of its queries has windows any more; None: one has them all."""
+        cuts = [keep.forgotten(clock) for keep in self.keeps]
+        return None if None in cuts else min(cuts, default=None)

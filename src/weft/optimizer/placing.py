@@ -8,12 +8,12 @@ A `Placement` is a value; nothing is changed here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from weft.optimizer.lattice import PlannedNode, choose
 from weft.optimizer.need import Need
-from weft.optimizer.network import Network
+from weft.optimizer.network import Network, reaches
 from weft.optimizer.nodes import LiveClass, LiveNode, Node, Route
 from weft.optimizer.planning import plan_nodes
 from weft.optimizer.predicates import Condition
@@ -40,10 +40,11 @@ def place(
     tick: int,
     can_refill: bool,
     weaving: Weaving | None = None,
+    clock: int | None = None,
 ) -> Placement:
     """Find each need a class and a node. `can_refill`: every row since the start is retained."""
     weaving = weaving or Weaving()
-    placement = Placement([_apart(network, need, tick, can_refill) for need in needs])
+    placement = Placement([_apart(network, need, tick, can_refill, clock) for need in needs])
     pending = []
     for need in _together(placement.needs):
         known = network.classes.get(need.key)
@@ -51,13 +52,15 @@ def place(
             continue
         found = None
         if weaving.forced is None:
-            found = choose(network.folding(), _with_known(network, need), weaving.measures)
+            both = _with_known(network, need, clock)
+            nodes = [n for n in network.folding() if network.has_past(n, both, clock)]
+            found = choose(nodes, both, weaving.measures)
         if found is not None:
             _settle(network, need.key, Route(found[0].id, found[1], 0, None), placement)
         else:
             pending.append(need)
     if pending:
-        _replan(network, pending, tick, can_refill, placement, weaving)
+        _replan(network, pending, tick, can_refill, placement, weaving, clock)
     return placement
 
 
@@ -70,8 +73,14 @@ def _together(needs: Sequence[Need]) -> list[Need]:
             need,
             statistics=_union(other.statistics, need.statistics),
             is_eager=other.is_eager or need.is_eager,
+            forgotten=_both_forgot(other, need),
         )
     return list(found.values())
+
+
+def _both_forgot(one: Need, other: Need) -> int | None:
+    cuts = (one.forgotten, other.forgotten)
+    return None if None in cuts else min(cuts)
 
 
 def reweave(network: Network, tick: int, weaving: Weaving) -> Placement:
@@ -83,7 +92,7 @@ def reweave(network: Network, tick: int, weaving: Weaving) -> Placement:
 def switched(network: Network, planned: Sequence[PlannedNode], tick: int) -> Placement:
     """What takes a network to a plan."""
     placement = Placement([])
-    ids = _matched(network, planned, placement, tick + 1)
+    ids = _matched(network, planned, placement, born=tick + 1)
     for item, node_id in zip(planned, ids, strict=True):
         for key, condition in item.conditions.items():
             known = network.classes.get(key)
@@ -93,10 +102,12 @@ def switched(network: Network, planned: Sequence[PlannedNode], tick: int) -> Pla
     return placement
 
 
-def needs_of(network: Network) -> dict[str, Need]:
+def needs_of(network: Network, clock: int | None = None) -> dict[str, Need]:
     """What the classes of a network need, by their keys."""
     return {
-        c.value.key: Need(c.value, _union(c.statistics), c.eager_from is not None)
+        c.value.key: Need(
+            c.value, _union(c.statistics), c.eager_from is not None, c.forgotten(clock)
+        )
         for c in network.classes.values()
     }
 
@@ -125,13 +136,27 @@ def _serves(network: Network, known: LiveClass, need: Need) -> bool:
     )
 
 
-def _apart(network: Network, need: Need, tick: int, can_refill: bool) -> Need:
-    """A class that needs what its elder has not, and whose elder's past cannot be refilled, is a
-    class of its own."""
+def _apart(network: Network, need: Need, tick: int, can_refill: bool, clock: int | None) -> Need:
+    """A class that needs what its elder has not, or no longer keeps, and whose elder's past cannot
+    be refilled, is a class of its own."""
     known = network.classes.get(need.key)
-    is_logged = need.value.is_versioned or need.value.window is None
-    if known is None or _serves(network, known, need) or (can_refill and not is_logged):
+    if known is None:
         return need
+    is_logged = need.value.is_versioned or need.value.window is None
+    if not reaches(known.forgotten(clock), need.forgotten):
+        return _younger(network, need, tick, clock)
+    if _serves(network, known, need) or (can_refill and not is_logged):
+        return need
+    return replace(need, value=replace(need.value, since=tick))
+
+
+def _younger(network: Network, need: Need, tick: int, clock: int | None) -> Need:
+    """A class that keeps more than its elder: one that another query has brought, or a new one."""
+    for other in network.classes.values():
+        has_past = reaches(other.forgotten(clock), need.forgotten)
+        is_same = has_past and replace(other.value, since=0) == need.value
+        if is_same and _serves(network, other, need):
+            return replace(need, value=other.value)
     return replace(need, value=replace(need.value, since=tick))
 
 
@@ -144,11 +169,12 @@ def _settle(network: Network, key: str, route: Route, placement: Placement) -> N
         placement.routes[key] = route
 
 
-def _with_known(network: Network, need: Need) -> Need:
+def _with_known(network: Network, need: Need, clock: int | None) -> Need:
     known = network.classes.get(need.key)
     if known is None:
         return need
-    return replace(need, statistics=_union(known.statistics, need.statistics))
+    both = _union(known.statistics, need.statistics)
+    return replace(need, statistics=both, forgotten=known.forgotten(clock))
 
 
 def _union(*groups) -> tuple:
@@ -165,15 +191,17 @@ def _replan(
     can_refill: bool,
     placement: Placement,
     weaving: Weaving,
+    clock: int | None,
 ) -> None:
-    needs = needs_of(network)
+    needs = needs_of(network, clock)
     for need in pending:
         known = needs.get(need.key, need)
         both, is_eager = _union(known.statistics, need.statistics), known.is_eager or need.is_eager
-        needs[need.key] = replace(need, statistics=both, is_eager=is_eager)
+        forgotten = _both_forgot(known, need)
+        needs[need.key] = replace(need, statistics=both, is_eager=is_eager, forgotten=forgotten)
     standing = signatures_of(network)
     planned = plan_nodes(list(needs.values()), weaving, homes_of(network), standing)
-    ids = _matched(network, planned, placement)
+    ids = _matched(network, planned, placement, needs, clock)
     for item, node_id in zip(planned, ids, strict=True):
         for key, condition in item.conditions.items():
             _route(network, key, node_id, condition, tick, can_refill, placement)
@@ -184,11 +212,12 @@ def _replan(
 
 
 def _matched(
-    network: Network, planned: Sequence[PlannedNode], placement: Placement, born: int = 0
-) -> list[int]:
+    network: Network, planned: Sequence[PlannedNode], placement: Placement,
+    needs: Mapping[str, Need] | None = None, clock: int | None = None, born: int = 0,
+) -> list[int]:  # fmt: skip
     """The id of each planned node: that of a live one that is the same, else a new one.
 
-    One that holds only part of the past serves those who read it, and no one else.
+    One that holds only part of the past serves those who read it, and those who need no more.
     """
     live = {(n.node, n.parent_id): n for n in network.folding()}
     ids: list[int] = []
@@ -196,7 +225,7 @@ def _matched(
         parent = None if item.parent is None else ids[item.parent]
         found = live.get((item.node, parent)) or _wider(network, item.node, parent)
         if found is not None and found.born_tick > 0 and not born:
-            found = found if _only_readers(network, item, found.id) else None
+            found = found if _has_past(network, item, found, needs, clock) else None
         if found is None:
             found = LiveNode(NEW - len(placement.made), network.stream_id, item.node, parent, born)
             placement.made.append(found)
@@ -204,9 +233,16 @@ def _matched(
     return ids
 
 
-def _only_readers(network: Network, item: PlannedNode, node_id: int) -> bool:
-    known = [network.classes.get(key) for key in item.conditions]
-    return all(found is not None and found.open_route.node_id == node_id for found in known)
+def _has_past(
+    network: Network, item: PlannedNode, live: LiveNode, needs: Mapping[str, Need],
+    clock: int | None,
+) -> bool:  # fmt: skip
+    for key in item.conditions:
+        known = network.classes.get(key)
+        is_reader = known is not None and known.open_route.node_id == live.id
+        if not is_reader and not network.has_past(live, needs[key], clock):
+            return False
+    return True
 
 
 def _wider(network: Network, node: Node, parent: int | None) -> LiveNode | None:

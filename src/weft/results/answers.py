@@ -68,7 +68,8 @@ def signed(record: QueryRecord, rows: str) -> str:
         f" FROM {rows}, {_times('abs(' + DIFF + ')')}"
     )
     keys = [EVALUATION, DIFF, *([END, START, NUMBER] if record.is_per_window else []), stored]
-    columns = ", ".join([*shown(record), DIFF, EVALUATION])
+    ends = [END] if record.is_per_window else []
+    columns = ", ".join([*shown(record), DIFF, EVALUATION, *ends])
     return f"SELECT {columns} FROM ({log}) ORDER BY {', '.join(keys)}"
 
 
@@ -127,8 +128,12 @@ def _is_newest(bound: str = "") -> str:
 
 
 def _scan(record: QueryRecord, segments: list[Segment], root: Path) -> str:
+    cut = record.forgotten
+    if cut is not None:  # whether or not its file is there still
+        segments = [s for s in segments if s.max_time > cut]
     if segments:
-        return f"SELECT * FROM {duck.scan([str(root / s.path) for s in segments])}"
+        kept = "" if cut is None else f" WHERE {END} > {duck.instant(cut)}"
+        return f"SELECT * FROM {duck.scan([str(root / s.path) for s in segments])}{kept}"
     types = {c.name: c.type for c in record.columns}
     types |= {key[0]: key[3] for key in record.order if key[0] not in types}
     columns = [f"NULL::{duck_type(t)} AS {duck.name(n)}" for n, t in types.items()]

@@ -19,6 +19,7 @@ from weft.logical.windows import LastRows, bounds
 from weft.plan.recompute import PlannedSource, RecomputePlan
 from weft.results import answers, duck
 from weft.results.duck import Reading
+from weft.results.keeping import forgotten
 from weft.results.pull import empty, table_sql
 from weft.results.retained import refuse_pruned
 from weft.results.rows import scan_rows
@@ -69,8 +70,12 @@ def refuse_gone(plan: RecomputePlan, view: View, micros: int) -> None:
     """An answer whose rows are no longer kept cannot be given."""
     for planned in plan.sources:
         record = view.find(planned.source.relation.name)
+        low, _ = bounds(planned.source.window, micros)
         if isinstance(record, StreamRecord):
-            refuse_pruned(record, bounds(planned.source.window, micros)[0])
+            refuse_pruned(record, low)
+        cut = record.forgotten if isinstance(record, QueryRecord) else None
+        if cut is not None and (low is None or low < cut):
+            raise forgotten(record, "the windows of that instant are", "ask for a later instant")
 
 
 def _contents(

@@ -11,6 +11,7 @@ from weft.errors import SqlError, Unsupported
 from weft.logical.relations import Column
 from weft.results import answers, duck
 from weft.results.duck import Reading
+from weft.results.keeping import forgotten
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +45,7 @@ def current(view: View, record: QueryRecord, root: Path) -> Reading:
 
 def at_instant(view: View, record: QueryRecord, root: Path, micros: int) -> Reading:
     """The answer as the evaluation at or before an instant of the clock left it."""
+    refuse_forgotten(record, micros)
     if record.is_stored:
         number = view.evaluation_at(record.id, micros)
         sql = answers.at_instant(record, _segments(view, record), root, micros, number)
@@ -64,6 +66,12 @@ def at_instant(view: View, record: QueryRecord, root: Path, micros: int) -> Read
     if number == 0:
         return _shown(record, _empty(found))
     return _shown(record, standing(found, number))
+
+
+def refuse_forgotten(record: QueryRecord, micros: int) -> None:
+    """What stood at an instant whose windows are forgotten cannot be told."""
+    if record.forgotten is not None and micros <= record.forgotten:
+        raise forgotten(record, "the windows of that instant are", "ask for a later instant")
 
 
 def _empty(found: SharedAnswer) -> Reading:

@@ -130,10 +130,13 @@ class SharedAnswer:
         return max(found, default=None)
 
     def windows(self, after: int | None, upto: int | None) -> Windows:
-        """The windows that end in (after, upto] and may hold rows that this query sees."""
+        """The windows that end in (after, upto], may hold rows that this query sees, and are not
+        forgotten."""
         low, high = self._extent()
         if low is None:
             return no_windows()
+        cuts = [cut for cut in (after, self.record.forgotten) if cut is not None]
+        after = max(cuts, default=None)
         return self.visible(windows_between(self.shared.window, after, upto, low, high))
 
     def visible(self, found: Windows) -> Windows:

@@ -25,6 +25,7 @@ from weft.optimizer.nodes import LiveNode
 from weft.settings import Settings
 from weft.spark.assemble import CLASS
 from weft.spark.fold import LEVEL, PANE, VERSION, merged
+from weft.spark.forget import Bounds, cut_off
 from weft.spark.partials import ROW_GROUP, columns_ddl, read_partials
 from weft.spark.rows import END, START
 from weft.storage.crash import crash_point
@@ -35,9 +36,15 @@ BASE = "totals"
 
 class NodeCompactor:
     def __init__(
-        self, spark: SparkSession, catalog: Catalog, root: Path, settings: Settings
+        self,
+        spark: SparkSession,
+        catalog: Catalog,
+        root: Path,
+        settings: Settings,
+        bounds: Bounds,
     ) -> None:
         self._spark, self._catalog, self._root, self._settings = spark, catalog, root, settings
+        self._bounds = bounds
 
     def run(self, stream_id: int, most: int) -> int:
         """Merge what is worth it, at most so many times; returns how many merges were made."""
@@ -67,7 +74,8 @@ class NodeCompactor:
         if live.node.panes is None and self._is_base_due(parts, bases):
             found.append(lambda: self._base(live, parts, bases))
         elif groups := self._groups(network, live, parts):
-            found += [partial(self._merge, live, group) for group in groups]
+            cut = self._bounds.of_node(network, live)
+            found += [partial(self._merge, live, group, cut) for group in groups]
         if len(ready) >= self._settings.compact_after:
             found.append(lambda: self._merge_results(network, live, ready))
         return found
@@ -89,8 +97,14 @@ class NodeCompactor:
         later = {s.evaluation for s in parts if s.evaluation > newest}
         return len(later) >= self._settings.compact_after
 
-    def _merge(self, live: LiveNode, group: list[Segment]) -> None:
+    def _merge(self, live: LiveNode, group: list[Segment], cut: int | None) -> None:
         partials = read_partials(self._spark, self._root, live, group)
+        first = None if cut is None else live.node.panes.number(cut)
+        is_cut = first is not None and any(s.min_time < first for s in group)
+        if is_cut:
+            widths = F.array(*map(F.lit, live.node.pyramid))
+            end = F.col(PANE) + F.element_at(widths, F.col(LEVEL) + 1)
+            partials = partials.where(end > first)
         keys = [LEVEL, PANE]
         if live.node.is_versioned:
             keys.append(VERSION)
@@ -103,6 +117,7 @@ class NodeCompactor:
         with self._catalog.write() as change:
             change.add_segments(made)
             change.drop_segments(group)
+            cut_off(change, live, group if is_cut else ())
         crash_point("compact-nodes.committed")
 
     def _base(self, live: LiveNode, parts: list[Segment], bases: list[Segment]) -> None:
@@ -125,10 +140,16 @@ class NodeCompactor:
         crash_point("compact-nodes.base-committed")
 
     def _merge_results(self, network: Network, live: LiveNode, group: list[Segment]) -> None:
-        """Windows that are kept ready, in one file by class; those of dropped classes go."""
+        """Windows that are kept ready, in one file by class; those of dropped classes go, and those
+        that nobody needs."""
         reader = self._spark.read.schema(results_ddl(live))
         rows = reader.parquet(*intact_paths(self._root, group))
         rows = rows.where(F.col(CLASS).isin([c.id for c in network.classes.values()]))
+        if cuts := self._bounds.classes:
+            bounds = self._spark.createDataFrame(list(cuts.items()), f"{CLASS} BIGINT, cut BIGINT")
+            rows = rows.join(F.broadcast(bounds), CLASS, "left")
+            is_needed = F.col("cut").isNull() | (F.unix_micros(END) > F.col("cut"))
+            rows = rows.where(is_needed).drop("cut")
         name = f"{group[-1].tick:019d}-results-{uuid.uuid4().hex[:8]}"
         folder = self._root / "nodes" / str(live.stream_id) / name
         ordered = rows.coalesce(1).sortWithinPartitions(CLASS, END)

@@ -9,7 +9,7 @@ from weft.catalog.records import QueryRecord
 from weft.spark import rows as stored
 from weft.spark.evaluate import Evaluator
 from weft.spark.order import ordered, sort_keys
-from weft.spark.rows import END, NUMBER, START, quote, struct_of
+from weft.spark.rows import END, NUMBER, START, instant, quote, struct_of
 from weft.spark.world import load_world
 
 
@@ -20,6 +20,8 @@ def answer_frame(engine, record: QueryRecord) -> DataFrame:
         world = load_world(view, engine.root, {record.id: engine.plan_of(view, record)})
     state = world.queries[record.name.lower()]
     answer = stored.settle(stored.answer_log(spark, world, state))
+    if state.record.forgotten is not None:
+        answer = answer.where(F.col(END) > instant(state.record.forgotten))
     if record.is_per_window:
         newest = answer.agg(F.max(F.struct(END, NUMBER)).alias("_weft_newest"))
         answer = answer.join(newest, F.struct(END, NUMBER) == F.col("_weft_newest"), "left_semi")

@@ -1,6 +1,7 @@
 """Background work of the loop: retention, compaction, sweeping. Each step is crash-safe by itself.
 
     prune     drop segments that neither RETAIN nor any registered query needs
+    forget    drop what is only of windows that are kept no longer (see forget.py)
     compact   merge small segments of one owner, part and day into one
     base      write the settled answer of a query whose change log has grown long
     nodes     merge the partials of shared nodes (see compact_nodes.py)
@@ -14,7 +15,6 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,18 +22,17 @@ from pyspark.sql import functions as F
 
 from weft.catalog.records import QueryRecord, Segment, StreamRecord
 from weft.catalog.store import Catalog
-from weft.catalog.view import View
-from weft.logical.relations import Column, Kind
-from weft.logical.windows import Cumulating, Hopping, LastRows, Session, bounds, microseconds
-from weft.optimizer.codec import load
-from weft.optimizer.selections import Selection, load_selections
-from weft.plan.recompute import PlannedSource, RecomputePlan
+from weft.logical.relations import Column
+from weft.optimizer.selections import load_selections
+from weft.plan.recompute import RecomputePlan
 from weft.settings import Settings
 from weft.spark import rows as stored
 from weft.spark.compact_nodes import NodeCompactor
+from weft.spark.forget import Bounds, forget, is_past
 from weft.spark.keep import PARTS, ROW_GROUP, schema_of
 from weft.spark.match import TARGET
-from weft.spark.rows import DIFF, END, EVALUATION, TIME
+from weft.spark.needed import Selected, needed_from, selections
+from weft.spark.rows import DIFF, END, EVALUATION, TIME, instant
 from weft.spark.sources import HELPERS
 from weft.spark.world import QueryState, World, load_world
 from weft.storage.crash import crash_point
@@ -56,6 +55,7 @@ class Maintainer:
         self._spark, self._catalog, self._root = spark, catalog, root
         self._plans, self._settings = plans, settings
         self._selections: dict[int, list[Selected]] = {}
+        self._bounds = Bounds()
 
     def run(self) -> None:
         with self._catalog.read() as view:
@@ -64,6 +64,7 @@ class Maintainer:
         for state in world.streams.values():
             self._prune(world, state.record, state.segments)
             self._release(state.record)
+        self._bounds = forget(self._catalog, world)
         merges = 0
         for state in world.streams.values():
             pruned = self._needed_from(world, state.record)
@@ -80,9 +81,10 @@ class Maintainer:
             merges += self._compact(state.record, kept, MERGES_PER_ROUND - merges)
         for query in world.queries.values():
             self._rebase(world, query)
-            changes = [s for s in query.segments if s.part == "changes"]
+            cut = self._bounds.queries.get(query.record.id)
+            changes = [s for s in query.segments if s.part == "changes" and not is_past(s, cut)]
             merges += self._compact(query.record, changes, MERGES_PER_ROUND - merges)
-        nodes = NodeCompactor(self._spark, self._catalog, self._root, self._settings)
+        nodes = NodeCompactor(self._spark, self._catalog, self._root, self._settings, self._bounds)
         merges = 0  # a budget of their own: many queries must not keep partials from being merged
         for state in world.streams.values():
             merges += nodes.run(state.record.id, MERGES_PER_ROUND - merges)
@@ -145,6 +147,9 @@ class Maintainer:
         folder = self._root / _home(record) / f"{group[-1].tick:019d}-merged-{uuid.uuid4().hex[:8]}"
         rows = self._read(record, part, group)
         time = _time_column(record)
+        cut = self._bounds.queries.get(record.id) if isinstance(record, QueryRecord) else None
+        if cut is not None:
+            rows = rows.where(F.col(END) > instant(cut))
         if part == "lists":  # those of dropped classes go
             live = {query.class_id for query, _ in self._selections.get(record.id, ())}
             rows = rows.where(F.col(TARGET).isin(*live))
@@ -243,77 +248,3 @@ def _time_column(record: StreamRecord | QueryRecord) -> str | None:
     if isinstance(record, StreamRecord):
         return TIME
     return END if record.is_per_window else None
-
-
-Selected = tuple[QueryRecord, Selection]
-
-
-def selections(view: View) -> dict[int, list[Selected]]:
-    """The selections that read the rows of each stream."""
-    found: dict[int, list[Selected]] = defaultdict(list)
-    for query in view.sharing():
-        value = load(query.shared)
-        if isinstance(value, Selection):
-            found[int(query.reads[0].split(":")[1])].append((query, value))
-    return found
-
-
-def needed_from(
-    world: World, record: StreamRecord, selected: Iterable[Selected] = ()
-) -> int | None:
-    """The earliest event time that RETAIN or a registered query still needs; None: everything."""
-    retain = record.definition.retain
-    if retain is None or record.clock is None:
-        return None
-    needs = [record.clock - microseconds(retain)]
-    for state in world.queries.values():
-        if state.record.class_id is not None:
-            continue  # it needs no rows, only its partials
-        for planned in state.plan.sources:
-            relation = planned.source.relation
-            if relation.kind is Kind.STREAM and relation.name.lower() == record.name.lower():
-                needs.append(_need(world, state, planned))
-    segments = world.streams[record.name.lower()].segments
-    needs += [_selected_need(record, segments, *each) for each in selected]
-    return None if any(need is None for need in needs) else min(needs)
-
-
-def _need(world: World, state: QueryState, planned: PlannedSource) -> int | None:
-    """The earliest row that a source of a query may be asked for again."""
-    window, clock = planned.source.window, state.record.clock
-    if clock is None:
-        return None
-    if isinstance(window, Hopping):
-        return clock - microseconds(window.length)
-    if isinstance(window, Cumulating):
-        return clock - microseconds(window.size)
-    if isinstance(window, Session):
-        return state.record.frontier
-    if isinstance(window, LastRows):
-        segments = world.streams[planned.source.relation.name.lower()].segments
-        return _nth_newest(segments, window.count + (window.slide or 0), clock)
-    return bounds(window, clock)[0]
-
-
-def _selected_need(
-    record: StreamRecord, segments: list[Segment], query: QueryRecord, selection: Selection
-) -> int | None:
-    """The earliest row that a selection shows at the clock; None: every row that it may see."""
-    if isinstance(selection.window, LastRows):
-        low = _nth_newest(segments, selection.window.count, record.clock)
-    else:
-        low, _ = bounds(selection.window, record.clock)
-    return max((t for t in (low, *query.horizons.values()) if t is not None), default=None)
-
-
-def _nth_newest(segments: list[Segment], count: int, clock: int) -> int | None:
-    """A time such that at least `count` rows up to the clock are not older, by the footers alone."""
-    newest = sorted(
-        (s for s in segments if s.max_time is not None and s.max_time <= clock),
-        key=lambda s: -s.min_time,
-    )
-    for segment in newest:
-        count -= segment.rows
-        if count <= 0:
-            return segment.min_time
-    return None

@@ -154,6 +154,11 @@ def horizons_of(plan: RecomputePlan, world: World) -> dict[str, int]:
             horizon = visible_from(state.record, earliest)
             if horizon is not None:
                 found[state.record.name.lower()] = horizon
+        elif planned.source.relation.kind is Kind.QUERY:
+            name = planned.source.relation.name.lower()
+            forgotten = (world.shared.get(name) or world.queries[name]).record.forgotten
+            if forgotten is not None:  # a window's time is 1 µs before its end
+                found[name] = forgotten
     return found
 
 

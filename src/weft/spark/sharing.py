@@ -61,8 +61,9 @@ class Registration:
         self._world, self._state, self._network = world, state, network
         self._drafts, self._tick, self._weaving = drafts, tick, weaving or Weaving()
         can_refill = state.record.pruned_rows == 0
-        needs = [d.need for d in drafts]
-        self.placement = placement or place(network, needs, tick, can_refill, weaving)
+        clock = state.clock
+        needs = [replace(d.need, forgotten=d.record.keep.forgotten(clock)) for d in drafts]
+        self.placement = placement or place(network, needs, tick, can_refill, weaving, clock)
 
     def fill(self, spark: SparkSession, reserve: Callable[[int], list[int]]) -> list[Segment]:
         """Give new nodes their ids and their first partials."""

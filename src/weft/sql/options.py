@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from weft.errors import SqlError, did_you_mean
 from weft.logical.relations import StreamDefinition
+from weft.sql.intervals import interval_from_text
 from weft.sql.statements import AlterQuery, CreateQuery
 
 REQUIRED = {"files": ("path",), "kafka": ("kafka.bootstrap.servers",), "socket": ("host", "port")}
@@ -55,22 +58,47 @@ POLICIES = {
 
 
 def check_query_options(statement: CreateQuery | AlterQuery) -> None:
-    """WITH (answers = …) and WITH (materialize = …) are what a query may say."""
+    """WITH (answers = …), (materialize = …) and (keep = …) are what a query may say."""
+    known = [*POLICIES, "keep"]
     for key, value in statement.options.items():
-        if key not in POLICIES:
+        if key not in known:
             raise SqlError(
                 f'a query has no option "{key}"',
-                detail="its options are " + " and ".join(POLICIES),
-                hint=did_you_mean(key, list(POLICIES)) or "write WITH (answers = 'lazy')",
+                detail="its options are " + ", ".join(known),
+                hint=did_you_mean(key, known) or "write WITH (answers = 'lazy')",
                 code="WEFT_UNKNOWN_OPTION",
             )
-        if value.lower() not in POLICIES[key]:
+        if key == "keep":
+            keep_of(value)
+        elif value.lower() not in POLICIES[key]:
             raise SqlError(
                 f"{key} cannot be '{value}'",
                 detail="it is one of " + ", ".join(POLICIES[key]),
                 hint=did_you_mean(value, POLICIES[key]) or "leave it out to let Weft choose",
                 code="WEFT_UNKNOWN_OPTION",
             )
+
+
+def keep_of(value: str) -> timedelta | None:
+    """How long closed windows are kept; None: for ever."""
+    if value.strip().lower() == "forever":
+        return None
+    try:
+        found = interval_from_text(value)
+    except SqlError as error:
+        raise SqlError(
+            f"keep cannot be '{value}'",
+            detail=error.problem,
+            hint="write keep = '7 days', or 'forever'",
+            code="WEFT_KEEP",
+        ) from None
+    if found <= timedelta(0):
+        raise SqlError(
+            "keep needs an interval longer than zero",
+            hint="leave it out to keep every window",
+            code="WEFT_KEEP",
+        )
+    return found
 
 
 def _distance_one(a: str, b: str) -> bool:
