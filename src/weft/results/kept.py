@@ -44,7 +44,7 @@ def state_of(view: View, record: QueryRecord) -> Hashable | None:
 
 
 def live_state(record: QueryRecord, stream: StreamRecord) -> Hashable:
-    return record.id, record.shared, stream.evaluation, stream.clock
+    return record.id, record.shared, record.keep, stream.evaluation, stream.clock
 
 
 @dataclass(slots=True, eq=False)
