@@ -26,6 +26,7 @@ class Watch:
         self._ask = None if _is_in_memory(engine.url) else ASK.get(engine.dialect.name)
         self._lock = threading.Lock()
         self._connection = None
+        self._connected = 0  # times: SQLite's numbers mean nothing on another connection
 
     def version(self) -> Hashable | None:
         """Equal only if nothing was committed in between; None: that cannot be told."""
@@ -35,12 +36,14 @@ class Watch:
             try:
                 if self._connection is None:
                     self._connection = self._connect()
-                return self._connection.execute(self._ask).fetchone()[0]
+                found = self._connection.execute(self._ask).fetchone()[0]
+                return None if found is None else (self._connected, found)
             except (sa.exc.DBAPIError, self._engine.dialect.dbapi.Error):
                 self._forget()  # whoever looks next meets the problem, or a server that is back
                 return None
 
     def _connect(self):
+        self._connected += 1
         pooled = self._engine.raw_connection()
         found = pooled.driver_connection
         pooled.detach()
