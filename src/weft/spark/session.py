@@ -25,6 +25,7 @@ EMBEDDED = {
     "spark.sql.maxConcurrentOutputFileWriters": "64",  # no sort by folder before a write into folders
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.codegen.cache.maxEntries": "2000",
+    "spark.sql.codegen.useIdInClassName": "false",  # the same code in another stage is compiled once
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.driver.host": "localhost",
