@@ -242,9 +242,22 @@ def test_plans_are_judged_by_the_best_of_the_others():
     assert len(WORKLOADS) >= 6 and len({w.name for w in WORKLOADS}) == len(WORKLOADS)
     assert batch(WORKLOADS[0], 1, 500).num_rows == 500
     times = {"chosen": [100.0], "no share": [300.0], "shared": [98.0], "paper": [150.0]}
-    described = {plan: {"trees": 1} for plan in plans.PLANS}
+    described = {plan: {"trees": 1, "runs": plan} for plan in plans.PLANS}
     found = plans.figure(WORKLOADS[0], times, times, described)
     assert found["ratio"] == pytest.approx(100 / 98)
     verdict = plans.judge([found])
     assert verdict["within"] == [WORKLOADS[0].name] and not verdict["better_than"]["shared"]
     assert verdict["better_than"]["no share"] == [WORKLOADS[0].name]
+
+
+def test_plans_that_run_the_same_are_one():
+    from bench import plans
+    from bench.plans.workloads import WORKLOADS
+
+    times = {"chosen": [100.0], "no share": [95.0], "shared": [80.0], "paper": [70.0]}
+    runs = {"chosen": "a", "no share": "b", "shared": "a", "paper": "c"}
+    described = {plan: {"runs": run} for plan, run in runs.items()}
+    found = plans.figure(WORKLOADS[0], times, times, described)
+    assert found["same"] == ["chosen", "shared"]
+    assert found["ratio"] == pytest.approx(90 / 70)
+    assert not plans.judge([found])["better_than"]["shared"]
