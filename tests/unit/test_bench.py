@@ -260,4 +260,5 @@ def test_plans_that_run_the_same_are_one():
     found = plans.figure(WORKLOADS[0], times, times, described)
     assert found["same"] == ["chosen", "shared"]
     assert found["ratio"] == pytest.approx(90 / 70)
+    assert found["ratio_alone"] == pytest.approx(100 / 70)
     assert not plans.judge([found])["better_than"]["shared"]
