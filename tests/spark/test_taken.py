@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -165,6 +169,33 @@ def test_a_damaged_file_is_set_aside_and_not_taken(tmp_path, spark) -> None:
         rejected = db.sql("SELECT reason FROM s.rejected").to_pylist()
         assert len(rejected) == 1 and "cannot be read" in rejected[0]["reason"]
         assert db.sql("SELECT count(*) AS n FROM s").to_pylist() == [{"n": 130}]
+
+
+@pytest.mark.usefixtures("taking")
+@pytest.mark.parametrize("point", ["batch.rows-written", "batch.before-commit", "batch.committed"])
+def test_a_process_that_dies_leaves_every_row_once(point, tmp_path, spark) -> None:
+    source, root = tmp_path / "in", tmp_path / "w"
+    put(source, "a.parquet", rows(0, 120))
+    with weft.connect(root, spark=spark) as db:
+        db.sql(STREAM.format(path=source))
+        db.sql(f"CREATE CONTINUOUS QUERY q AS {QUERIES['minutes']}")
+    script = f"import weft\nwith weft.connect({str(root)!r}) as db: db.run()"
+    died = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, "WEFT_CRASH_AT": point}, timeout=300
+    )
+    assert died.returncode == -signal.SIGKILL
+    with weft.connect(root, spark=spark) as db:
+        db.run()
+        put(source, "b.parquet", rows(120, 70))
+        db.run()
+        assert db.sql("SELECT count(*) AS n, count(DISTINCT ts) AS d FROM s").to_pylist() == [
+            {"n": 190, "d": 190}
+        ]
+        counted = db.query("q").history().to_pylist()
+        assert sum(row["n"] for row in counted) == 180
+        named = set(db.sql("SELECT path FROM weft.segments")["path"].to_pylist())
+        found = {str(p.relative_to(root)) for p in (root / "streams").rglob("*.parquet")}
+        assert found <= named, "an orphan was not swept"
 
 
 def refused(tmp_path: Path, table: pa.Table, clock: int | None = None, **options) -> bool:
