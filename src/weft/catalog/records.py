@@ -20,6 +20,9 @@ def to_micros(value: datetime | None) -> int | None:
 
 
 FINISHED_ON_SPARK = "shared, finished on Spark"  # a strategy
+RESULTS = (
+    "results"  # the part of a stream's segments with the windows that eager classes have ready
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,10 @@ class Segment:
     max_time: int | None = None
     evaluation: int = 0
     id: int = 0
+
+
+def stream_owner(stream_id: int) -> str:
+    return f"stream:{stream_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,7 @@ class StreamRecord:
 
     @property
     def owner(self) -> str:
-        return f"stream:{self.id}"
+        return stream_owner(self.id)
 
     def relation(self) -> Relation:
         return self.definition.relation()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-VERSION = "0004"  # the newest migration, see migrations/versions
+VERSION = "0005"  # the newest migration, see migrations/versions
 
 metadata = sa.MetaData()
 

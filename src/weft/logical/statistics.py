@@ -20,6 +20,11 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
+def long_digest(text: str) -> str:
+    """As many hex digits as a BIGINT holds, whatever its sign."""
+    return hashlib.sha256(text.encode()).hexdigest()[:15]
+
+
 @dataclass(frozen=True, slots=True)
 class Statistic:
     """One mergeable column of partials.

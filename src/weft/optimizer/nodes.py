@@ -13,7 +13,7 @@ from functools import cached_property
 from weft.catalog.records import Keep
 from weft.logical.aggregates import PythonAggregate
 from weft.logical.panes import Panes, longest, panes_of
-from weft.logical.statistics import Dimension, Statistic, digest
+from weft.logical.statistics import Dimension, Statistic, digest, long_digest
 from weft.logical.windows import Cumulating, Hopping
 from weft.optimizer.predicates import Bit, Condition, Predicate, Ranking
 
@@ -138,7 +138,15 @@ class LiveNode:
         return f"node:{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
+def family_of(value: AggregateClass, routes: tuple[Route, ...]) -> int:
+    """Equal for classes whose windows hold the same wherever they start and end together: they
+    differ only in how long their windows are and how often they come."""
+    places = [(route.node_id, route.from_tick, route.to_tick) for route in routes]
+    parts = [[d.key for d in value.dimensions], value.predicate.key, places]
+    return int(long_digest(repr(parts)), 16)
+
+
+@dataclass(frozen=True)
 class LiveClass:
     """A class that exists, with its routes, oldest first."""
 
@@ -152,6 +160,10 @@ class LiveClass:
     @property
     def open_route(self) -> Route:
         return self.routes[-1]
+
+    @cached_property
+    def family(self) -> int:
+        return family_of(self.value, self.routes)
 
     def forgotten(self, clock: int | None) -> int | None:
         """Up to this instant none of its queries has windows any more; None: one has them all."""

@@ -16,13 +16,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from weft.catalog.records import QueryRecord, Segment, StreamRecord
+from weft.catalog.records import RESULTS, QueryRecord, Segment, StreamRecord
 from weft.catalog.view import View
 from weft.logical.panes import Windows, cover, windows_between
 from weft.logical.statistics import Statistic
+from weft.logical.windows import Cumulating, Hopping, microseconds
 from weft.optimizer.codec import load
 from weft.optimizer.network import live_node, route_of
-from weft.optimizer.nodes import AggregateClass, Finish, LiveNode, Route
+from weft.optimizer.nodes import AggregateClass, Finish, LiveNode, Route, family_of
 from weft.results import duck
 from weft.results.answers import DIFF, END, EVALUATION, NUMBER, START
 from weft.results.duck import Reading
@@ -54,12 +55,11 @@ class SharedAnswer:
         row = view.class_of(record.class_id)
         self.shared: AggregateClass = load(row.definition)
         self._eager_from: int | None = row.eager_from
+        routes = tuple(map(route_of, view.routes(record.class_id)))
+        self._family = family_of(self.shared, routes)
         self.stream: StreamRecord = view.stream(self.shared.stream_id)
         nodes = {row.id: row for row in view.nodes(self.stream.id)}
-        self.reaches = [
-            self._reach(live_node(nodes[route.node_id]), route)
-            for route in map(route_of, view.routes(record.class_id))
-        ]
+        self.reaches = [self._reach(live_node(nodes[r.node_id]), r) for r in routes]
 
     def _reach(self, live: LiveNode, route: Route) -> Reach:
         segments = self._view.segments(live.owner, "partials", "totals")
@@ -205,12 +205,8 @@ class SharedAnswer:
         if not ready.any():
             return None
         low, high = int(windows.ends[ready].min()), int(windows.ends[ready].max())
-        segments = [
-            s
-            for reach in self.reaches
-            for s in self._view.segments(reach.live.owner, "results")
-            if s.min_time <= high and s.max_time >= low
-        ]
+        found = self._view.segments(self.stream.owner, RESULTS)
+        segments = [s for s in found if s.min_time <= high and s.max_time >= low]
         lazy = Windows(windows.starts[~ready], windows.ends[~ready])
         if not segments:
             return f"SELECT * EXCLUDE (w) FROM ({self.nothing()})", lazy
@@ -218,8 +214,8 @@ class SharedAnswer:
         shown = ", ".join([*map(duck.name, columns), START, END])
         between = f"{END} BETWEEN {duck.instant(low)} AND {duck.instant(high)}"
         return (
-            f"SELECT {shown} FROM {self.scan(segments)}"
-            f" WHERE _weft_class = {self.record.class_id} AND {between}"
+            f"SELECT {shown} FROM {self.scan(segments)} WHERE _weft_family = {self._family}"
+            f" AND {between} AND {own_windows(self.shared.window)}"
         ), lazy
 
     def merges(self, order: str | None = None) -> list[str]:
@@ -302,6 +298,16 @@ class SharedAnswer:
 
     def scan(self, segments: list[Segment]) -> str:
         return duck.scan([str(self._root / s.path) for s in segments])
+
+
+def own_windows(window: Hopping | Cumulating) -> str:
+    """The test of a class's own windows among those of its family."""
+    start, end = f"epoch_us({START})", f"epoch_us({END})"
+    if isinstance(window, Cumulating):
+        size, step = microseconds(window.size), microseconds(window.step)
+        return f"{start} % {size} = 0 AND {end} % {step} = 0 AND {end} - {start} <= {size}"
+    slide, offset = microseconds(window.slide), microseconds(window.offset)
+    return f"{end} - {start} = {microseconds(window.length)} AND ({start} - {offset}) % {slide} = 0"
 
 
 def _slice(windows: Windows, first: int, last: int) -> Windows:

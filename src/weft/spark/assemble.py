@@ -28,7 +28,7 @@ from weft.optimizer.predicates import Ranking
 from weft.spark.fold import LEVEL, PANE
 from weft.spark.rows import END, START
 
-CLASS, WINDOW, HOME, KEY = "_weft_class", "_weft_window", "_weft_home", "_weft_key"
+CLASS, WINDOW, KEY = "_weft_class", "_weft_window", "_weft_key"
 LEVELS = 64  # more than a pyramid can have: panes are counted in 64 bits
 EVERYTHING = Windows(np.zeros(1, np.int64), np.zeros(1, np.int64))  # what a class of totals wants
 
@@ -162,23 +162,25 @@ def _tests(
             yield f"lo_{atom.column}", asked, pa.bool_()
 
 
-def with_edges(
-    spark: SparkSession, merged: DataFrame, wanted: Sequence[Wanted], homes: Sequence[int]
-) -> DataFrame:
-    """Give merged rows their class, the edges of their window, and the node that keeps them.
+def with_edges(spark: SparkSession, merged: DataFrame, wanted: Sequence[Wanted]) -> DataFrame:
+    """Give merged rows their class and the edges of their window, for its number."""
+    return labelled(spark, merged, wanted, CLASS, [w.found.id for w in wanted])
 
-    The number of the window stays with them."""
+
+def labelled(
+    spark: SparkSession, merged: DataFrame, wanted: Sequence[Wanted], name: str, labels: list[int]
+) -> DataFrame:
+    """Give merged rows the edges of their window and what stands for who wants it."""
     sizes = [len(w.windows) for w in wanted]
     table = pa.table(
         {
             WINDOW: pa.array(np.arange(sum(sizes), dtype=np.int64)),
-            CLASS: pa.array(np.repeat([w.found.id for w in wanted], sizes).astype(np.int64)),
-            HOME: pa.array(np.repeat(list(homes), sizes).astype(np.int64)),
+            name: pa.array(np.repeat(labels, sizes).astype(np.int64)),
             START: pa.array(np.concatenate([w.windows.starts for w in wanted])),
             END: pa.array(np.concatenate([w.windows.ends for w in wanted])),
         }
     )
     edges = spark.createDataFrame(table)
-    for name in (START, END):
-        edges = edges.withColumn(name, F.timestamp_micros(name))
-    return merged.join(F.broadcast(edges), WINDOW)
+    for edge in (START, END):
+        edges = edges.withColumn(edge, F.timestamp_micros(edge))
+    return merged.join(F.broadcast(edges), WINDOW).drop(WINDOW)

@@ -44,7 +44,7 @@ def closed_windows(
     if merged is None:
         merged = nothing_merged(spark, state)
     else:
-        merged = with_edges(spark, merged, wanted, [0])
+        merged = with_edges(spark, merged, wanted)
     return stored.as_stream(finished(spark, merged, state), state.record, low, high)
 
 

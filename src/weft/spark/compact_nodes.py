@@ -23,13 +23,11 @@ from weft.catalog.store import Catalog
 from weft.optimizer.network import Network, load_network
 from weft.optimizer.nodes import LiveNode
 from weft.settings import Settings
-from weft.spark.assemble import CLASS
 from weft.spark.fold import LEVEL, PANE, VERSION, merged
 from weft.spark.forget import Bounds, cut_off
-from weft.spark.partials import ROW_GROUP, columns_ddl, read_partials
-from weft.spark.rows import END, START
+from weft.spark.partials import ROW_GROUP, read_partials
 from weft.storage.crash import crash_point
-from weft.storage.files import footer_segment, intact_paths, parquet_files, spark_path, sync_file
+from weft.storage.files import footer_segment, parquet_files, spark_path, sync_file
 
 BASE = "totals"
 
@@ -51,8 +49,7 @@ class NodeCompactor:
         with self._catalog.read() as view:
             network = load_network(view, stream_id)
             segments = {
-                n.id: view.segments(n.owner, "partials", BASE, "results")
-                for n in network.nodes.values()
+                n.id: view.segments(n.owner, "partials", BASE) for n in network.nodes.values()
             }
         works = [
             work
@@ -69,15 +66,12 @@ class NodeCompactor:
         """What is worth doing for a node; what readers gain most from comes first."""
         parts = [s for s in segments if s.part == "partials"]
         bases = [s for s in segments if s.part == BASE]
-        ready = [s for s in segments if s.part == "results"]
         found: list[Callable[[], None]] = []
         if live.node.panes is None and self._is_base_due(parts, bases):
             found.append(lambda: self._base(live, parts, bases))
         elif groups := self._groups(network, live, parts):
             cut = self._bounds.of_node(network, live)
             found += [partial(self._merge, live, group, cut) for group in groups]
-        if len(ready) >= self._settings.compact_after:
-            found.append(lambda: self._merge_results(network, live, ready))
         return found
 
     def _groups(
@@ -139,28 +133,6 @@ class NodeCompactor:
             change.add_segments(made)
         crash_point("compact-nodes.base-committed")
 
-    def _merge_results(self, network: Network, live: LiveNode, group: list[Segment]) -> None:
-        """Windows that are kept ready, in one file by class; those of dropped classes go, and those
-        that nobody needs."""
-        reader = self._spark.read.schema(results_ddl(live))
-        rows = reader.parquet(*intact_paths(self._root, group))
-        rows = rows.where(F.col(CLASS).isin([c.id for c in network.classes.values()]))
-        if cuts := self._bounds.classes:
-            bounds = self._spark.createDataFrame(list(cuts.items()), f"{CLASS} BIGINT, cut BIGINT")
-            rows = rows.join(F.broadcast(bounds), CLASS, "left")
-            is_needed = F.col("cut").isNull() | (F.unix_micros(END) > F.col("cut"))
-            rows = rows.where(is_needed).drop("cut")
-        name = f"{group[-1].tick:019d}-results-{uuid.uuid4().hex[:8]}"
-        folder = self._root / "nodes" / str(live.stream_id) / name
-        ordered = rows.coalesce(1).sortWithinPartitions(CLASS, END)
-        writer = ordered.write.option("compression", "zstd")
-        writer.option("parquet.block.size", ROW_GROUP).parquet(spark_path(folder))
-        made = self._described(folder, live, "results", group[-1].tick, END, group[-1].evaluation)
-        crash_point("compact-nodes.results-written")
-        with self._catalog.write() as change:
-            change.add_segments(made)
-            change.drop_segments(group)
-
     def _write(
         self, rows: DataFrame, live: LiveNode, part: str, tick: int, evaluation: int
     ) -> list[Segment]:
@@ -169,22 +141,13 @@ class NodeCompactor:
         ordered = rows.coalesce(1).sortWithinPartitions(LEVEL, PANE)
         writer = ordered.write.option("compression", "zstd")
         writer.option("parquet.block.size", ROW_GROUP).parquet(spark_path(folder))
-        return self._described(folder, live, part, tick, PANE, evaluation)
-
-    def _described(
-        self, folder: Path, live: LiveNode, part: str, tick: int, time: str, evaluation: int
-    ) -> list[Segment]:
         found = []
         for path in parquet_files(folder):
             sync_file(path)
-            segment = footer_segment(path, self._root, live.owner, part, tick, time, evaluation)
+            segment = footer_segment(path, self._root, live.owner, part, tick, PANE, evaluation)
             if segment.rows:
                 found.append(segment)
         return found
-
-
-def results_ddl(live: LiveNode) -> str:
-    return f"{CLASS} BIGINT, {START} TIMESTAMP, {END} TIMESTAMP, {columns_ddl(live)}"
 
 
 def boundaries(network: Network, node_id: int) -> set[int]:

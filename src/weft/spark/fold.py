@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from weft.logical.statistics import Statistic
 from weft.optimizer.nodes import LiveNode, Node
 from weft.spark.constants import with_constants
-from weft.spark.rows import TIME
+from weft.spark.rows import TIME, quote
 from weft.spark.signature import with_signature
 
 NODE, LEVEL, PANE, VERSION = "_weft_node", "_weft_level", "_weft_pane", "_weft_version"
@@ -61,7 +61,7 @@ def _fold_family(
     outputs = [(root, live) for root in roots for live in below(root, nodes)]
     if len(outputs) == 1 and len(roots[0].node.pyramid) == 1:
         return _placed(cells, roots[0])
-    wide = cells.withColumn(STEP, F.explode(_steps(outputs, columns)))
+    wide = cells.withColumn(STEP, F.explode(F.expr(_steps(outputs, columns))))
     masked = [F.when(F.col(f"{STEP}.{c}"), F.col(c)).alias(c) for c in columns]
     wide = wide.select(
         F.col(f"{STEP}.node").alias(NODE),
@@ -120,36 +120,31 @@ def below(root: LiveNode, nodes: Sequence[LiveNode]) -> list[LiveNode]:
     return found
 
 
-def _steps(outputs: list[tuple[LiveNode, LiveNode]], columns: list[str]) -> F.Column:
-    """For each grouping set, an array of what its cells contribute to: node, level, columns kept."""
-    by_set: dict[int, list[F.Column]] = defaultdict(list)
+def _steps(outputs: list[tuple[LiveNode, LiveNode]], columns: list[str]) -> str:
+    """For each grouping set, an array of what its cells contribute to: node, level, columns kept.
+
+    As one text, which Spark parses in a moment: as expressions, each literal was a trip to the JVM.
+    """
+    by_set: dict[int, list[str]] = defaultdict(list)
     for root, live in outputs:
+        names = live.node.column_names()
+        kept = "".join(f", {str(c in names).lower()} AS {quote(c)}" for c in columns)
         for level, width in enumerate(live.node.pyramid):
-            kept = live.node.column_names()
-            step = F.struct(
-                F.lit(live.id).cast("bigint").alias("node"),
-                F.lit(level).alias("level"),
-                F.lit(width).cast("bigint").alias("width"),
-                *_coarser(root.node, live.node),
-                *[F.lit(name in kept).alias(name) for name in columns],
-            )
-            by_set[_set_of(root.node, columns)].append(step)
-    choice = None
-    for number, steps in by_set.items():
-        test, array = F.col(SET) == number, F.array(*steps)
-        choice = F.when(test, array) if choice is None else choice.when(test, array)
-    return choice
+            step = f"{live.id}L AS node, {level} AS level, {width}L AS width"
+            step += f", {_coarser(root.node, live.node)}{kept}"
+            by_set[_set_of(root.node, columns)].append(f"struct({step})")
+    cases = (f"WHEN {SET} = {number} THEN array({', '.join(s)})" for number, s in by_set.items())
+    return f"CASE {' '.join(cases)} END"
 
 
-def _coarser(root: Node, node: Node) -> list[F.Column]:
+def _coarser(root: Node, node: Node) -> str:
     """How a pane of the root becomes one of a node with wider panes (a factor window)."""
     if root.panes is None:
         shift, ratio = 0, 1
     else:
         shift = (node.panes.offset - root.panes.offset) // root.panes.width
         ratio = node.panes.width // root.panes.width
-    pairs = (("shift", shift), ("ratio", ratio))
-    return [F.lit(value).cast("bigint").alias(name) for name, value in pairs]
+    return f"{shift}L AS shift, {ratio}L AS ratio"
 
 
 def _pane_sql(outputs: list[tuple[LiveNode, LiveNode]]) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from weft.catalog.change import Change
-from weft.catalog.records import Segment
+from weft.catalog.records import RESULTS, Segment, stream_owner
 from weft.catalog.store import Catalog
 from weft.catalog.view import View
 from weft.logical.relations import Kind
@@ -44,12 +44,11 @@ class Bounds:
         if not readers:  # a base that others are computed from
             below = [n for n in network.nodes.values() if n.parent_id == live.id]
             cuts = [self.of_node(network, node) for node in below]
-        return _least(cuts)
+        return least(cuts)
 
-    def of_results(self, network: Network, live: LiveNode) -> int | None:
-        """The instant up to which no eager class needs windows of a node."""
-        eager = [c for c in _readers(network, live) if c.eager_from is not None]
-        return _least([self.classes.get(c.id) for c in eager])
+    def of_results(self, network: Network) -> int | None:
+        """The instant up to which no eager class needs windows that are kept ready."""
+        return least([self.classes.get(c.id) for c in network.eager()])
 
 
 def forget(catalog: Catalog, world: World) -> Bounds:
@@ -62,7 +61,11 @@ def forget(catalog: Catalog, world: World) -> Bounds:
             for s in state.segments
             if s.part == "changes" and is_past(s, found.queries.get(state.record.id))
         ]
-        nodes = _past_of_nodes(view, found) if found.classes else {}
+        nodes = {}
+        if found.classes:
+            networks = [load_network(view, stream.id) for stream in view.streams()]
+            nodes = _past_of_nodes(view, networks, found)
+            gone += _past_results(view, networks, found)
     if gone or nodes:
         crash_point("forget.before-commit")
         with catalog.write() as change:
@@ -95,29 +98,38 @@ def bounds_of(view: View, world: World) -> Bounds:
     queries: dict[int, int] = {}
     classes: dict[int, list[int | None]] = defaultdict(list)
     for record in view.queries():
-        cut = _least([record.forgotten, *held.get(record.name.lower(), ())])
+        cut = least([record.forgotten, *held.get(record.name.lower(), ())])
         if cut is not None:
             queries[record.id] = cut
         if record.class_id is not None:
             classes[record.class_id].append(cut)
-    least = {class_id: _least(cuts) for class_id, cuts in classes.items()}
-    return Bounds(queries, {class_id: cut for class_id, cut in least.items() if cut is not None})
+    cuts_of = {class_id: least(cuts) for class_id, cuts in classes.items()}
+    return Bounds(queries, {class_id: cut for class_id, cut in cuts_of.items() if cut is not None})
 
 
-def _past_of_nodes(view: View, bounds: Bounds) -> dict[LiveNode, list[Segment]]:
+def _past_of_nodes(
+    view: View, networks: list[Network], bounds: Bounds
+) -> dict[LiveNode, list[Segment]]:
     found = {}
-    for stream in view.streams():
-        network = load_network(view, stream.id)
+    for network in networks:
         for live in network.nodes.values():
-            ready, cut = bounds.of_results(network, live), bounds.of_node(network, live)
-            panes = live.node.panes
-            gone = [s for s in view.segments(live.owner, "results") if is_past(s, ready)]
-            if cut is not None:
-                parts = view.segments(live.owner, "partials")
-                gone += [s for s in parts if panes.start(s.max_time + 1) <= cut]
+            cut, panes = bounds.of_node(network, live), live.node.panes
+            if cut is None:
+                continue
+            parts = view.segments(live.owner, "partials")
+            gone = [s for s in parts if panes.start(s.max_time + 1) <= cut]
             if gone:
                 found[live] = gone
     return found
+
+
+def _past_results(view: View, networks: list[Network], bounds: Bounds) -> list[Segment]:
+    return [
+        s
+        for network in networks
+        for s in view.segments(stream_owner(network.stream_id), RESULTS)
+        if is_past(s, bounds.of_results(network))
+    ]
 
 
 def _readers(network: Network, live: LiveNode) -> list[LiveClass]:
@@ -126,6 +138,6 @@ def _readers(network: Network, live: LiveNode) -> list[LiveClass]:
     ]
 
 
-def _least(cuts: list[int | None]) -> int | None:
+def least(cuts: list[int | None]) -> int | None:
     """The least of some instants; None if one has no bound, or there are none."""
     return None if None in cuts else min(cuts, default=None)

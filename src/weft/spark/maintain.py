@@ -5,6 +5,7 @@
     compact   merge small segments of one owner, part and day into one
     base      write the settled answer of a query whose change log has grown long
     nodes     merge the partials of shared nodes (see compact_nodes.py)
+    results   merge the windows that eager classes have ready (see compact_results.py)
     sweep     delete files that were dropped long enough ago for every reader to have finished
 
 Each writes new files first and then swaps the catalog's rows in one transaction, so a crash leaves
@@ -28,6 +29,7 @@ from weft.plan.recompute import RecomputePlan
 from weft.settings import Settings
 from weft.spark import rows as stored
 from weft.spark.compact_nodes import NodeCompactor
+from weft.spark.compact_results import ResultsCompactor
 from weft.spark.forget import Bounds, forget, is_past
 from weft.spark.keep import PARTS, ROW_GROUP, schema_of
 from weft.spark.match import TARGET
@@ -84,10 +86,12 @@ class Maintainer:
             cut = self._bounds.queries.get(query.record.id)
             changes = [s for s in query.segments if s.part == "changes" and not is_past(s, cut)]
             merges += self._compact(query.record, changes, MERGES_PER_ROUND - merges)
-        nodes = NodeCompactor(self._spark, self._catalog, self._root, self._settings, self._bounds)
+        common = (self._spark, self._catalog, self._root, self._settings, self._bounds)
+        nodes, results = NodeCompactor(*common), ResultsCompactor(*common)
         merges = 0  # a budget of their own: many queries must not keep partials from being merged
         for state in world.streams.values():
             merges += nodes.run(state.record.id, MERGES_PER_ROUND - merges)
+            results.run(state.record.id)
         sweep_dropped(self._catalog, self._root, self._settings.grace_seconds * 1_000_000)
 
     # retention

@@ -90,7 +90,7 @@ def merge(spark: SparkSession, world: World, asked: Sequence[Asked]) -> Merged:
     wanted = [each for each in wanted if len(each.windows)]
     rows = assemble(spark, parts_of(spark, world, nodes, wanted)) if wanted else None
     if rows is not None:
-        rows = with_edges(spark, rows, wanted, [0] * len(wanted))
+        rows = with_edges(spark, rows, wanted)
     return Merged(rows, {w.found.id: w.windows for w in wanted}, is_kept=len(asked) > 1)
 
 

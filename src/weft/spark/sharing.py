@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from weft.catalog.change import Change
 from weft.catalog.records import QueryRecord, Segment
+from weft.logical.statistics import Statistic
 from weft.optimizer.changing import came, logged
 from weft.optimizer.codec import dump
 from weft.optimizer.need import Need
@@ -150,13 +152,20 @@ class Registration:
         }
         since = self._since()
         values = {need.key: need.value for need in self.placement.needs}
+        wanted: dict[str, set[Statistic]] = defaultdict(set)
+        for need in self.placement.needs:
+            wanted[need.key].update(need.statistics)
         found: dict[str, int] = {}
         rows: list[dict] = []
         for key, value in values.items():
             known = self._network.classes.get(key)
             if known is not None:
                 found[key] = known.id
-                if key in eager and known.eager_from is None:
+                if known.eager_from is None:
+                    is_new = key in eager
+                else:  # what is ready lacks a statistic that nobody wanted so far
+                    is_new = not wanted[key] <= known.statistics
+                if is_new:
                     change.set_class(known.id, eager_from=since)
                 continue
             found[key] = add_class(change, value, since if key in eager else None)
