@@ -154,7 +154,9 @@ class Executor:
         """A select that runs now, its user-defined aggregates written out."""
         known = self._engine.plans.aggregates(view)
         functions = user_defined(known)
-        bound = bind(select, Namespace(view), is_standing=False, functions=functions)
+        has = self._engine.plans.has_function
+        names = Namespace(view)
+        bound = bind(select, names, is_standing=False, functions=functions, is_other=has)
         return written_out(marked(bound, known), known)
 
     @execute.register

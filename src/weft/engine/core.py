@@ -33,6 +33,8 @@ from weft.sql.statements import AlterQuery, CreateAggregate, CreateQuery, Select
 from weft.storage.inbox import Inbox
 from weft.storage.sweep import sweep_orphans
 
+WEFT = "weft_"  # functions that Weft gives the session for itself
+
 
 class Ticks:
     """Positions in the order of events; one writer, so a counter in memory is enough."""
@@ -54,7 +56,7 @@ class Engine:
         self.catalog.open()
         self.writer = WriterLock(root, self.catalog.engine)
         self.settings = load_settings()
-        self.plans = Plans(self.catalog)
+        self.plans = Plans(self.catalog, self._has_function)
         self.lock = threading.RLock()
         self._given_session = session
         self._session = None
@@ -108,6 +110,12 @@ class Engine:
                 prepare(self._session)
                 self.tell_spark()
             return self._session
+
+    def _has_function(self, name: str) -> bool:
+        """Whether the session, if there is one, has a function that the user has given it."""
+        if self._session is None and self._given_session is None:
+            return False
+        return not name.startswith(WEFT) and self.spark.catalog.functionExists(name)
 
     def tell_spark(self) -> None:
         """Give the session, once there is one, the functions of Python aggregates."""

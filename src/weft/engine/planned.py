@@ -94,7 +94,10 @@ def _reads(
     if not _may_read_queries(view, statement):
         return tuple(dict.fromkeys(owner_of(view, s.relation.name) for s in bound.sources))
     functions = user_defined(engine.plans.aggregates(view))
-    direct = bind(statement.select, Standing(view), statement.emit, functions=functions)
+    has = engine.plans.has_function
+    direct = bind(
+        statement.select, Standing(view), statement.emit, functions=functions, is_other=has
+    )
     names = [s.relation.name for s in (*direct.sources, *bound.sources)]
     return tuple(dict.fromkeys(owner_of(view, name) for name in names))
 

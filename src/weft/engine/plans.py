@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from weft.catalog.records import QueryRecord
 from weft.catalog.store import Catalog
 from weft.catalog.view import View
@@ -20,8 +22,9 @@ from weft.sql.statements import Select
 class Plans:
     """Plans by query id; those asked for are made, those of changed definitions are made anew."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, has_function: Callable[[str], bool]) -> None:
         self._catalog = catalog
+        self.has_function = has_function  # whether the user's session has a function of that name
         self._definitions: dict[int, BoundQuery] = {}
         self.by_id: dict[int, RecomputePlan] = {}
 
@@ -35,7 +38,7 @@ class Plans:
     def of(self, view: View, record: QueryRecord) -> RecomputePlan:
         if record.id not in self.by_id:
             statement = parse(record.statement)[0]
-            bound = self.bind(view, statement.select, statement.emit)
+            bound = self.bind(view, statement.select, statement.emit, is_registered=True)
             self.add(record, bound, self.written_out(view, plan_recompute(bound)))
         return self.by_id[record.id]
 
@@ -43,10 +46,18 @@ class Plans:
         self._definitions[record.id] = bound
         self.by_id[record.id] = plan
 
-    def bind(self, view: View, select: Select, emit: Emit | None) -> BoundQuery:
-        """Bind a select, its aggregates marked, with the standing queries it reads inlined."""
+    def bind(
+        self, view: View, select: Select, emit: Emit | None, *, is_registered: bool = False
+    ) -> BoundQuery:
+        """Bind a select, its aggregates marked, with the standing queries it reads inlined.
+
+        The functions of a registered one were known when it was given: if the session of today
+        lacks one of them, that query fails when it is evaluated, and not the others.
+        """
         known = self.aggregates(view)
-        bound = bind(select, Standing(view), emit, functions=user_defined(known))
+        is_other = (lambda name: True) if is_registered else self.has_function
+        functions = user_defined(known)
+        bound = bind(select, Standing(view), emit, functions=functions, is_other=is_other)
         return inline_views(marked(bound, known), lambda name: self._definition(view, name))
 
     def _definition(self, view: View, name: str) -> BoundQuery:

@@ -284,11 +284,9 @@ class _Evaluation:
             )
             old, new = old.where(later), new.where(later)
         both = new.unionByName(old.withColumn(DIFF, -F.col(DIFF)))
-        columns = [quote(c) for c in both.columns if c != DIFF]
-        if not columns:
+        if both.columns == [DIFF]:
             return both.limit(0)
-        summed = both.groupBy(*columns).agg(F.sum(DIFF).alias(DIFF))
-        return summed.where(F.col(DIFF) != 0)
+        return stored.summed(both).where(F.col(DIFF) != 0)
 
     def _write(self, changes: DataFrame) -> list[Segment]:
         record, world = self._state.record, self._world

@@ -29,6 +29,8 @@ from weft.spark.groups import Only
 from weft.spark.rows import FROM, ORDER, TICK, TIME, TO, instant, quote
 from weft.spark.world import World
 
+MANY = 64  # windows that hold a row: more of them are made by a sequence, not by an expression each
+
 
 @dataclass(frozen=True, slots=True)
 class Due:
@@ -163,6 +165,8 @@ class Contents:
 def assign(rows: DataFrame, window: Window, due: Due, offset: int) -> DataFrame:
     """Add to each row the start and end of every due window that holds it."""
     if isinstance(window, Hopping):
+        if window.length > MANY * window.slide:
+            return ending(_hop(rows, window, due), due)
         parts = (window.length, window.slide, window.offset)
         length, slide, shift = (f"{microseconds(part)} microseconds" for part in parts)
         rows = rows.withColumn("_weft_w", F.window(TIME, length, slide, shift))
@@ -183,6 +187,31 @@ def ending(rows: DataFrame, due: Due) -> DataFrame:
     if due.upto is not None:
         rows = rows.where(F.col(stored.END) <= instant(due.upto))
     return rows
+
+
+def _hop(rows: DataFrame, window: Hopping, due: Due) -> DataFrame:
+    """As F.window does, which writes an expression for each window that may hold a row.
+
+    Only the windows that fall due are made: of a row's starts, those from `low` to `high`.
+    """
+    length, slide, shift = map(microseconds, (window.length, window.slide, window.offset))
+    micros = F.unix_micros(TIME)
+    inside = F.pmod(micros - F.lit(shift), F.lit(slide))  # since the newest start
+    earlier = F.floor((F.lit(length - 1) - inside) / F.lit(slide)).cast("bigint")
+    high, low = micros - inside, micros - inside - earlier * slide
+    if due.after is not None:  # starts are after it by more than −length
+        first = due.after - length + 1
+        low = F.greatest(low, F.lit(first + (shift - first) % slide).cast("bigint"))
+    if due.upto is not None:
+        last = due.upto - length
+        high = F.least(high, F.lit(last - (last - shift) % slide).cast("bigint"))
+    rows = rows.withColumn("_weft_low", low).withColumn("_weft_high", high)
+    rows = rows.where("_weft_low <= _weft_high")
+    starts = F.sequence("_weft_low", "_weft_high", F.lit(slide).cast("bigint"))
+    rows = rows.withColumn("_weft_s", F.explode(starts))
+    rows = rows.withColumn(stored.START, F.timestamp_micros("_weft_s"))
+    rows = rows.withColumn(stored.END, F.timestamp_micros(F.col("_weft_s") + length))
+    return rows.drop("_weft_low", "_weft_high", "_weft_s")
 
 
 def _cumulate(rows: DataFrame, window: Cumulating) -> DataFrame:

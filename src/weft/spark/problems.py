@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 
 from weft.errors import (
     SourceError,
@@ -37,17 +37,25 @@ HINTS = {
     "WEFT_NOT_GROUPED": "add the column to GROUP BY, or aggregate it, for example with max(...)",
     "WEFT_TYPE_MISMATCH": "cast one side, for example CAST(x AS DOUBLE)",
 }
+ITS_OWN = frozenset({"USER_RAISED_EXCEPTION", "UNRESOLVED_ROUTINE", "FAILED_EXECUTE_UDF"})
 
 
 def is_data_problem(error: BaseException) -> bool:
-    """Whether a running query failed because of the values it met (SQLSTATE class 22), or says so."""
+    """Whether a running query failed because of the values it met (SQLSTATE class 22), or says so,
+    or because of a function of the user's that failed or is gone."""
+    if isinstance(error, PythonException):
+        return True
     if not isinstance(error, PySparkException):
         return False
-    is_told = error.getCondition() == "USER_RAISED_EXCEPTION"
+    is_told = error.getCondition() in ITS_OWN
     return is_told or (error.getSqlState() or "").startswith("22")
 
 
 def data_problem_text(error: BaseException) -> str:
+    if isinstance(error, PythonException):  # the worker's own words stand under its traceback
+        _, _, below = str(error).partition("Traceback (most recent call last):\n")
+        said = next((line for line in below.split("\n") if line[:1].strip()), "")
+        return said or headline(str(error))
     return headline(str(error))
 
 

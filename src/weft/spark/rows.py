@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from weft.catalog.records import QueryRecord, Segment, StreamRecord
 from weft.logical.relations import ARRIVAL, WINDOW_TIME, Column
@@ -207,10 +207,42 @@ def as_stream(
     return _between(rows.drop(START, END, NUMBER, DIFF), low, high)
 
 
+def summed(log: DataFrame) -> DataFrame:
+    """Signed rows, equal ones as one with the sum of their diffs.
+
+    Spark 4.3 groups by a map after sorting it, and the sort makes 0 of NULL in values of fixed
+    width. So rows with maps are grouped by the maps' entries, and keep one of the maps.
+    """
+    columns = {f.name: (F.col(quote(f.name)), f.dataType) for f in log.schema if f.name != DIFF}
+    total = F.sum(DIFF).alias(DIFF)
+    if not any(_has_map(type_) for _, type_ in columns.values()):
+        return log.groupBy(*[value for value, _ in columns.values()]).agg(total)
+    keys = {f"_weft_g{i}": _grouped(*column) for i, column in enumerate(columns.values())}
+    one = [F.first(value).alias(name) for name, (value, _) in columns.items()]
+    found = log.groupBy(*[key.alias(name) for name, key in keys.items()]).agg(*one, total)
+    return found.drop(*keys)
+
+
+def _has_map(type_: DataType) -> bool:
+    return "map<" in type_.simpleString()
+
+
+def _grouped(value: F.Column, type_: DataType) -> F.Column:
+    """A value that is equal where `value` is, without maps in it."""
+    if not _has_map(type_):
+        return value
+    if isinstance(type_, MapType):
+        entries = StructType().add("key", type_.keyType).add("value", type_.valueType)
+        return F.array_sort(_grouped(F.map_entries(value), ArrayType(entries)))
+    if isinstance(type_, ArrayType):
+        return F.transform(value, lambda each: _grouped(each, type_.elementType))
+    parts = [_grouped(value[f.name], f.dataType).alias(f.name) for f in type_.fields]
+    return F.when(value.isNotNull(), F.struct(*parts))
+
+
 def settle(log: DataFrame) -> DataFrame:
     """Signed rows → the bag they add up to: each row as often as its diffs say."""
-    columns = [c for c in log.columns if c not in (DIFF, EVALUATION)]
-    counted = log.groupBy(*[quote(c) for c in columns]).agg(F.sum(DIFF).alias(DIFF))
+    counted = summed(log.drop(EVALUATION))
     repeated = counted.where(F.col(DIFF) > 0).withColumn(
         DIFF, F.explode(F.sequence(F.lit(1).cast("bigint"), F.col(DIFF)))
     )

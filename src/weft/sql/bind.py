@@ -7,7 +7,7 @@ way, inside out, with their positions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from sqlglot import exp
@@ -19,7 +19,7 @@ from weft.logical.windows import WholeStream
 from weft.sql.attach import attach_between, attach_window, refuse_window
 from weft.sql.blocks import aliased, aliases, made_by_windows, merged_names, nested_joins
 from weft.sql.columns import check_column
-from weft.sql.functions import check_function, check_reproducible
+from weft.sql.functions import check_function, check_reproducible, no_other
 from weft.sql.outputs import output_of, refuse_duplicates
 from weft.sql.scope import OPEN, Frame, Output, Slot, Visible, place_of, position
 from weft.sql.spark_windows import absorb_windows
@@ -46,11 +46,14 @@ def bind(
     *,
     is_standing: bool = True,
     functions: Iterable[str] = (),
+    is_other: Callable[[str], bool] = no_other,
 ) -> BoundQuery:
     """The query with its names known. A standing query must also be reproducible, and have one
-    column of each name; a pull may use the wall clock. `functions`: known besides Spark's own."""
+    column of each name; a pull may use the wall clock. `functions`: known besides Spark's own;
+    `is_other` is asked about what is not known so."""
     tree = select.tree.copy()
-    binder = _Binder(select, names, is_standing, frozenset(f.lower() for f in functions))
+    known = frozenset(f.lower() for f in functions)
+    binder = _Binder(select, names, is_standing, known, is_other)
     output = binder.query(tree, {}, None, is_top=True)
     if select.between is not None:
         attach_between(select.between, binder.top, tree)
@@ -66,10 +69,15 @@ class _Binder:
     """The walk's memory: the sources met so far, and those of the outermost FROM."""
 
     def __init__(
-        self, select: Select, names: Names, is_standing: bool, functions: frozenset[str]
+        self,
+        select: Select,
+        names: Names,
+        is_standing: bool,
+        functions: frozenset[str],
+        is_other: Callable[[str], bool],
     ) -> None:
         self.select, self.names = select, names
-        self.is_standing, self.functions = is_standing, functions
+        self.is_standing, self.functions, self.is_other = is_standing, functions, is_other
         self.slots: list[Slot] = []
         self.top: list[Slot] = []
 
@@ -268,7 +276,7 @@ class _Binder:
         elif isinstance(node, exp.Column):
             check_column(node, frame)
         elif isinstance(node, exp.Expr):
-            check_function(node, self.functions)
+            check_function(node, self.functions, self.is_other)
             if self.is_standing:
                 check_reproducible(node)
             for child in node.iter_expressions():

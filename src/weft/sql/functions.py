@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import cache
 from importlib.resources import files
 
@@ -45,12 +45,21 @@ def spark_functions() -> frozenset[str]:
     return frozenset(text.split()) | BEYOND_THE_LIST
 
 
-def check_function(node: exp.Expression, also_known: Container[str] | Iterable[str] = ()) -> None:
-    """Refuse a function that neither sqlglot nor Spark knows."""
+def no_other(name: str) -> bool:
+    """No function is known besides Spark's and those that are named."""
+    return False
+
+
+def check_function(
+    node: exp.Expression,
+    also_known: Container[str] | Iterable[str] = (),
+    is_other: Callable[[str], bool] = no_other,
+) -> None:
+    """Refuse a function that neither sqlglot nor Spark knows, nor the session (`is_other`)."""
     if not isinstance(node, exp.Anonymous) or isinstance(node.parent, exp.Dot):
         return
     name = node.name
-    if name.lower() in spark_functions() or name.lower() in also_known:
+    if name.lower() in spark_functions() or name.lower() in also_known or is_other(name.lower()):
         return
     raise UnknownName(
         f'function "{name}" does not exist',
