@@ -24,6 +24,7 @@ from weft.spark.partials import read_partials
 
 MOST_PIECES = 6  # more of them, and planning costs more than reading them again
 MOST_ROWS = 5_000_000  # of a node; more are read from their segments each time
+LEAST_ROWS = 50_000  # fewer are read in less time than a plan of many pieces takes to make
 ROWS_A_PART = 10_000  # of merged windows: those of few groups at a time fit a processor's cache
 MOST_PARTS = 128
 LEVELS = 2  # partials of all levels, over those of the lowest
@@ -60,7 +61,7 @@ class HotPartials:
         `present` are all that the route holds; whatever else was cached is gone. `windows`: how many
         are made of them.
         """
-        if not groups:
+        if not groups or sum(s.rows for s in needed) < LEAST_ROWS:
             return [read_partials(spark, root, live, needed)]
         place = (live.id, route.from_tick, route.to_tick, groups)
         with self._lock:
