@@ -29,6 +29,7 @@ from weft.optimizer.nodes import LiveClass
 from weft.spark.assemble import WINDOW, Wanted, assemble, labelled
 from weft.spark.closed import due_windows, parts_of
 from weft.spark.hot import HotPartials
+from weft.spark.partials import ROW_GROUP
 from weft.spark.rows import END, START, quote
 from weft.spark.shared import Advance
 from weft.spark.world import World
@@ -117,7 +118,7 @@ def write_results(
     rows: DataFrame, folder: Path, root: Path, stream_id: int, tick: int, evaluation: int
 ) -> list[Segment]:
     """Write windows that are kept ready, in the order they come; no catalog is touched."""
-    writer = rows.write.option("compression", "zstd")
+    writer = rows.write.option("compression", "zstd").option("parquet.block.size", ROW_GROUP)
     for name in rows.columns:
         if name.startswith("s_"):
             writer = writer.option(f"parquet.enable.dictionary#{name}", "false")  # hardly two alike
