@@ -13,7 +13,15 @@ import numpy as np
 from weft.catalog.records import QueryRecord, StreamRecord, to_instant
 from weft.catalog.view import View
 from weft.delivery.explain_weave import WeaveExplained, explain_weave
-from weft.logical.panes import Panes, Windows, cover, longest, windows_between
+from weft.logical.panes import (
+    Paned,
+    Panes,
+    Windows,
+    cover,
+    hopping_of,
+    longest,
+    windows_between,
+)
 from weft.logical.windows import Cumulating, Hopping, instant, microseconds
 from weft.optimizer.described import (
     BEGINNING,
@@ -186,12 +194,12 @@ def _column(atom: Atom) -> ColumnExplained:
 
 
 def covers(
-    window: Hopping | Cumulating | None, panes: Panes | None, pyramid: tuple[int, ...], clock: int
+    window: Paned | None, panes: Panes | None, pyramid: tuple[int, ...], clock: int
 ) -> tuple[int | None, int | None]:
     """How many partials cover one of the newest windows: at most, and typically (the median)."""
     if window is None or panes is None:
         return None, None
-    found = newest_windows(window, clock)
+    found = newest_windows(hopping_of(window), clock)
     counts = np.bincount(cover(found, panes, pyramid).window, minlength=len(found))
     return int(counts.max()), int(np.median(counts))
 
