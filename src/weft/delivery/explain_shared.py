@@ -26,6 +26,7 @@ from weft.logical.windows import Cumulating, Hopping, instant, microseconds
 from weft.optimizer.described import (
     BEGINNING,
     column_text,
+    edges_text,
     kind_of,
     levels_of,
     panes_text,
@@ -85,6 +86,7 @@ class RouteExplained:
     test: str  # on the node's signature columns
     most: int | None  # partials that cover one window: at most, and typically
     typical: int | None
+    edges: str | None = None  # what is read from the rows beside them
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,9 @@ def stored_why(record: QueryRecord, reason: str) -> str:
 
 
 def answers_of(value: AggregateClass, eager_from: int | None) -> tuple[str, str]:
+    if value.is_sliding:
+        why = "the answer at any instant is merged from partials of full panes and the rows at its edges"
+        return "lazy", f"{why} when it is read"
     if eager_from is None:
         what = "each window" if value.window is not None else "the answer"
         return "lazy", f"{what} is merged from partials when it is read"
@@ -217,7 +222,8 @@ def _route(
     node = network.nodes[route.node_id].node
     most, typical = covers(value.window, node.panes, node.pyramid, clock or 0)
     test = route.condition.sql
-    return RouteExplained(route.node_id, route.from_tick, route.to_tick, test, most, typical)
+    edges = edges_text(value, node.panes)
+    return RouteExplained(route.node_id, route.from_tick, route.to_tick, test, most, typical, edges)
 
 
 def _with_parents(network: Network, node_ids: list[int]) -> list[LiveNode]:

@@ -86,7 +86,7 @@ def hopping_of(window: Paned) -> Hopping | Cumulating:
     length = microseconds(window.length)
     width = max((w for w in ROUND if w * FEWEST_PANES <= length), default=1)
     pane = timedelta(microseconds=width)
-    return Hopping(-(-length // width) * pane, pane)
+    return Hopping(length // width * pane, pane)
 
 
 @lru_cache(maxsize=1 << 14)
