@@ -285,7 +285,9 @@ class Laws:
         )
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
-            connection.execute(f"CREATE VIEW weft_m0 AS {self.merge(source, 'part * 0', duck=True)}")
+            connection.execute(
+                f"CREATE VIEW weft_m0 AS {self.merge(source, 'part * 0', duck=True)}"
+            )
             found = by_group(connection.sql(self.query.finish_duck).fetchall())
             check(found, _as_duck(expected), self.asked, "rows beside parts")
 
