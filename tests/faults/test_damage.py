@@ -17,7 +17,7 @@ STREAM = """CREATE STREAM s (id INT, sym STRING, ts TIMESTAMP,
                              WATERMARK FOR ts AS ts - INTERVAL 0 SECONDS)"""
 QUERIES = {
     "closed": "SELECT sym, count(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS] GROUP BY sym",
-    "total": "SELECT count(*) AS n, max(id) AS newest FROM s [RANGE 1 DAY]",
+    "total": "SELECT count(*) AS n, max(id) AS newest FROM s [ROWS 1000]",
 }  # one that shares, with its state in partials; one that is recomputed from the rows
 
 

@@ -47,6 +47,10 @@ LATER = """
     CREATE CONTINUOUS QUERY highest AS SELECT sym, max(price) AS p
       FROM t [RANGE 60 SECONDS SLIDE 20 SECONDS] WHERE qty > 3 GROUP BY sym
 """
+MOVING = """
+    CREATE CONTINUOUS QUERY moving AS SELECT sym, max(price) AS p
+      FROM t [RANGE 1 HOUR] WHERE qty > 3 GROUP BY sym
+"""
 
 
 def register(db: weft.Database, script: str, tick: int) -> None:
@@ -110,6 +114,8 @@ def test_explained(db) -> None:
     for query, _ in blocks():
         if query == "EXPLAIN highest":
             register(db, LATER, 8)
+        if query == "EXPLAIN moving":
+            register(db, MOVING, 9)
         told = "\n".join(db.sql(query).column("plan").to_pylist())
         made.append((query, re.sub(r"last change \d{4}-.*?: ", "last change then: ", told)))
     if os.environ.get("WEFT_GOLDEN") == "write":
@@ -129,6 +135,14 @@ def test_json_says_who_shares_what(db) -> None:
     assert {"calm", "calm_sum"} <= set(users["sum(price)"])
     assert users["count(price)"] == ["calm"]
     assert (node["rows_in"], node["partials_out"]) == (500, 40 + node["id"])
+
+
+def test_a_window_that_slides_is_drawn_with_the_rows_at_its_edges(db) -> None:
+    register(db, MOVING, 9)
+    explained = db.query("moving").explain
+    (route,) = json.loads(explained("json"))["shared"]["routes"]
+    assert route["edges"] == "rows of at most 20 s at either edge of the window, as they are"
+    assert f'  s -->|"{route["edges"]}"| c' in explained("mermaid")
 
 
 def test_explaining_a_select_changes_nothing(db) -> None:

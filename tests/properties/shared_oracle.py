@@ -126,9 +126,17 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class Slide:
+    """ts in (now - lag - length, now - lag]."""
+
+    length: int
+    lag: int = 0
+
+
+@dataclass(frozen=True)
 class Drawn:
     name: str
-    window: Hop | Cumulate | Standing
+    window: Hop | Cumulate | Standing | Slide
     dimensions: tuple[str, ...]
     predicate: str | None
     aggregates: tuple[tuple[str, str | None], ...]
@@ -162,6 +170,9 @@ class Drawn:
         text += f" GROUP BY {', '.join(self.dimensions)}" if self.dimensions else ""
         text += f" HAVING {self.having}" if self.having else ""
         text += self._top()
+        if isinstance(self.window, Slide) and self.window.lag:
+            begin, end = self.window.length + self.window.lag, self.window.lag
+            text += f" BEGIN NOW - {begin} MILLISECONDS END NOW - {end} MILLISECONDS"
         options = "" if self.answers == "auto" else f" WITH (answers = '{self.answers}')"
         emit = " EMIT CHANGES" if self.emits_changes else ""
         return f"CREATE CONTINUOUS QUERY {self.name}{options} AS {text}{emit}"
@@ -173,6 +184,8 @@ class Drawn:
         if isinstance(window, Cumulate):
             parts = f"INTERVAL '{window.step}' SECONDS, INTERVAL '{window.size}' SECONDS"
             return f"TABLE(CUMULATE(TABLE s, DESCRIPTOR(ts), {parts}))"
+        if isinstance(window, Slide):
+            return "s" if window.lag else f"s [RANGE {window.length} MILLISECONDS]"
         if window.low is None:
             return "s"
         if window.high is None:
@@ -186,10 +199,8 @@ class Drawn:
         aggs = [a.replace("count_if(v = 3)", "count(*) FILTER (WHERE v = 3)") for a in aggs]
         where = self._where()
         having = f" HAVING {self.having}" if self.having else ""
-        if isinstance(self.window, Standing):
-            low = START - 10**15 if self.window.low is None else self.window.low
-            high = 10**18 if self.window.high is None else self.window.high
-            seen = -(10**18) if clock is None else clock
+        if self.is_standing:
+            low, high, seen = self._range(clock)
             grouped = f" GROUP BY {', '.join(self.dimensions)}" if self.dimensions else ""
             time = f"epoch_us(ts) >= {low} AND epoch_us(ts) < {high} AND epoch_us(ts) <= {seen}"
             shown = f"{distinct}{', '.join(dims + aggs)}"
@@ -206,6 +217,19 @@ class Drawn:
             f"SELECT {distinct}{', '.join(edges + dims + aggs)} FROM ({self._windows()})"
             f" WHERE {where} AND {closed} GROUP BY {keys}{having}{top}"
         )
+
+    @property
+    def is_standing(self) -> bool:
+        return isinstance(self.window, Standing | Slide)
+
+    def _range(self, clock: int | None) -> tuple[int, int, int]:
+        """low <= ts < high and ts <= seen."""
+        seen, window = -(10**18) if clock is None else clock, self.window
+        if isinstance(window, Slide):
+            last = seen - window.lag * 1000
+            return last - window.length * 1000 + 1, last + 1, seen
+        low = START - 10**15 if window.low is None else window.low
+        return low, 10**18 if window.high is None else window.high, seen
 
     def _where(self) -> str:
         predicate = self.duck_predicate or self.predicate
@@ -251,6 +275,9 @@ def draw_query(rng: random.Random, name: str) -> Drawn:
     elif kind < 0.8:
         step = rng.choice((5, 10, 20))
         window = Cumulate(step * rng.randint(1, 6), step)
+    elif kind < 0.9:
+        length = rng.choice((1, 10, 900, 5_000, 20_000, 33_333, 60_000, 150_000))
+        window = Slide(length, rng.choice((0, 0, 0, 7_000)))
     else:
         low = rng.choice((None, None, START + rng.randint(0, 100) * SECOND))
         high = None if low is None or rng.random() < 0.5 else low + rng.randint(1, 90) * SECOND
@@ -272,6 +299,8 @@ def draw_query(rng: random.Random, name: str) -> Drawn:
         limit,
         is_distinct,
     )
+    if isinstance(window, Slide):  # what fails on a row is recomputed
+        return drawn
     return make_failing(rng, drawn) if rng.random() < 0.15 else drawn
 
 
@@ -310,25 +339,30 @@ class Stream:
     newest: int | None = None
     kept: list[dict] = field(default_factory=list)
     now: int = START
+    seen: dict[int, int] = field(default_factory=dict)  # clock → how many rows had come by then
 
     def batch(self) -> list[dict]:
         rng, rows = self.rng, []
+        if self.clock is not None and rng.random() < 0.7:  # exactly at the clock: in time
+            rows.append(self._row(self.clock))
         for _ in range(rng.randint(0, 60)):
             self.now += rng.choice((0, 100_000, SECOND, 2 * SECOND))
             back = rng.choice((0, 0, 0, 1, 3, 20)) * SECOND  # some late, some out of order
-            rows.append(
-                {
-                    "k": rng.choice(("a", "b", "ab", None)),
-                    "w": rng.choice(("p", "q")),
-                    "v": rng.choice((None, *range(9))),
-                    "x": rng.choice((None, 5.75, *(i / 4 for i in range(24)))),
-                    "d": None if rng.random() < 0.1 else f"{rng.randint(0, 500) / 100:.2f}",
-                    "ts": self.now - back,
-                }
-            )
+            rows.append(self._row(self.now - back))
             if rng.random() < 0.1:
                 rows.append(rows[-1])
         return rows
+
+    def _row(self, time: int) -> dict:
+        rng = self.rng
+        return {
+            "k": rng.choice(("a", "b", "ab", None)),
+            "w": rng.choice(("p", "q")),
+            "v": rng.choice((None, *range(9))),
+            "x": rng.choice((None, 5.75, *(i / 4 for i in range(24)))),
+            "d": None if rng.random() < 0.1 else f"{rng.randint(0, 500) / 100:.2f}",
+            "ts": time,
+        }
 
     def take(self, rows: list[dict]) -> None:
         """What a batch does: late rows go, the clock moves."""
@@ -340,18 +374,21 @@ class Stream:
         if self.newest is not None:
             mark = self.newest - DELAY
             self.clock = mark if self.clock is None else max(mark, self.clock)
+            self.seen[self.clock] = len(self.kept)
 
-    def connection(self) -> duckdb.DuckDBPyConnection:
+    def connection(self, at: int | None = None) -> duckdb.DuckDBPyConnection:
+        """The rows that count; those that the last evaluation at a clock had seen."""
+        kept = self.kept[: self.seen.get(at, len(self.kept))]
         found = duckdb.connect(":memory:")
         found.execute("SET TimeZone = 'UTC'")
         found.execute(
             "CREATE TABLE r (k VARCHAR, w VARCHAR, v INT, x DOUBLE, d DECIMAL(10,2), ts TIMESTAMPTZ)"
         )
-        if self.kept:
+        if kept:
             rows = pa.table(
                 {
-                    **{n: [r[n] for r in self.kept] for n in ("k", "w", "v", "x", "d")},
-                    "ts": [r["ts"] for r in self.kept],
+                    **{n: [r[n] for r in kept] for n in ("k", "w", "v", "x", "d")},
+                    "ts": [r["ts"] for r in kept],
                 }
             )
             found.register("given", rows)

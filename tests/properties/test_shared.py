@@ -14,15 +14,17 @@ from datetime import UTC
 
 import pytest
 from shared_oracle import (
+    START,
     Drawn,
     Hop,
-    Standing,
+    Slide,
     Stream,
     bag,
     declare,
     draw_aggregates,
     draw_query,
     give,
+    iso,
     plain,
 )
 
@@ -52,7 +54,8 @@ def test_shared_answers_equal_the_same_sql_over_the_rows(seed, tmp_path):
         register(db, rng, live, QUERIES // 4)
         for _ in range(2):
             step(db, stream, live)
-        check_changes(db, live)
+            check_instants(db, stream, live)
+        check_changes(db, rng, live)
 
 
 def register(db: weft.Database, rng: random.Random, live: dict[str, Drawn], count: int) -> None:
@@ -61,8 +64,9 @@ def register(db: weft.Database, rng: random.Random, live: dict[str, Drawn], coun
     db.sql(";\n".join(query.weft() for query in drawn))
     live |= {query.name: query for query in drawn}
     shown = db.sql("SHOW QUERIES").to_pylist()
-    unshared = [(r["strategy"], r["statement"]) for r in shown if r["strategy"][:6] != "shared"]
-    assert not unshared, unshared[:3]
+    unshared = [r for r in shown if r["strategy"][:6] != "shared"]
+    slide = {r["name"] for r in unshared if isinstance(live[r["name"]].window, Slide)}
+    assert {r["name"] for r in unshared} == slide, unshared[:3]
 
 
 def twin(rng: random.Random, query: Drawn) -> Drawn:
@@ -100,13 +104,39 @@ def check(db: weft.Database, stream: Stream, live: dict[str, Drawn]) -> None:
         if failing:
             check_failing(found, query, wanted, failing)
             continue
-        if isinstance(query.window, Standing):
+        if query.is_standing:
             assert bag(found.results()) == wanted, f"{query.weft()} at {stream.clock}"
             continue
         assert bag(found.history()) == wanted, f"history of {query.weft()} at {stream.clock}"
         newest = max((row[1] for row in wanted), default=None)
         last = Counter({row: n for row, n in wanted.items() if row[1] == newest})
         assert bag(found.results()) == last, f"{query.weft()} at {stream.clock}"
+
+
+def check_instants(db: weft.Database, stream: Stream, live: dict[str, Drawn]) -> None:
+    """Aggregates over any window of what is kept: at clocks that an evaluation stood at, between
+    them, and before the query was registered."""
+    rng = stream.rng
+    shown = {r["name"]: r["strategy"] for r in db.sql("SHOW QUERIES").to_pylist()}
+    for _ in range(3):
+        at = rng.choice((*stream.seen, START + rng.randint(0, stream.clock - START)))
+        duck = stream.connection(at)
+        for name, query in live.items():
+            if isinstance(query.window, Slide) and shown[name] == "shared":
+                found = db.query(name).results(at=iso(at))
+                wanted = bag(duck.sql(query.duck(at)).to_arrow_table())
+                assert bag(found) == wanted, f"{query.weft()} at {at}"
+
+
+def check_token(rng: random.Random, query: weft.Query) -> None:
+    """From any token on come exactly the changes after it."""
+    changes = list(query.subscribe(follow=False))
+    if changes:
+        last = rng.randrange(len(changes))
+        again = list(query.subscribe(changes[last].token, follow=False))
+        assert [(c.kind, c.row, c.at) for c in again] == [
+            (c.kind, c.row, c.at) for c in changes[last + 1 :]
+        ]
 
 
 def ends(duck, sql: str) -> set:
@@ -116,7 +146,7 @@ def ends(duck, sql: str) -> set:
 def check_failing(found: weft.Query, query: Drawn, wanted: Counter, failing: set) -> None:
     """Whoever reads an answer that holds a row that fails is told; other windows are as ever."""
     assert refused(found.history), query.weft()
-    if isinstance(query.window, Standing):
+    if query.is_standing:
         assert refused(found.results), query.weft()
         return
     answered = {row[1] for row in wanted}
@@ -136,7 +166,7 @@ def refused(work) -> bool:
     return False
 
 
-def check_changes(db: weft.Database, live: dict[str, Drawn]) -> None:
+def check_changes(db: weft.Database, rng: random.Random, live: dict[str, Drawn]) -> None:
     """What is taken back was given, to the last digit; what is left of the changes is the answer."""
     for name, query in live.items():
         found, total = db.query(name), Counter()
@@ -147,7 +177,9 @@ def check_changes(db: weft.Database, live: dict[str, Drawn]) -> None:
             row = tuple(change.row.values())
             total[row] += 1 if change.kind == "insert" else -1
             assert total[row] >= 0, f"{query.weft()} takes back what it never gave: {row}"
-        answer = found.results() if isinstance(query.window, Standing) else found.history()
+        if isinstance(query.window, Slide):
+            check_token(rng, found)
+        answer = found.results() if query.is_standing else found.history()
         left = Counter()
         for row, count in total.items():
             left[tuple(map(plain, row))] += count

@@ -8,6 +8,7 @@ functions over all the rows, and with the types that Spark's analyser gives them
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -19,8 +20,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from weft.logical.aggregates import BUILT_IN
+from weft.logical.aggregates import BUILT_IN, CannotShare
 from weft.logical.relations import Column, Kind, Relation
+from weft.optimizer.factors import EVERYTHING
+from weft.optimizer.nodes import EdgeRows
+from weft.plan.edges import edge_rows
 from weft.plan.recompute import plan_recompute
 from weft.plan.share import SharedQuery, share
 from weft.results.sketches import register
@@ -107,6 +111,8 @@ ONLY_SPARK = {
                        " 'v', s)) FILTER (WHERE s IS NOT NULL)), x -> x.v), ',') END",
 }  # fmt: skip
 
+NOT_LIFTED = ("mean(m * 3)",)  # what may fail on a row
+
 INTS = st.one_of(st.none(), st.integers(-5, 5), st.integers(-(2**31), 2**31 - 1))
 DOUBLES = st.one_of(
     st.none(),
@@ -159,6 +165,11 @@ def table_of(cases: list[list[dict]]) -> pa.Table:
 
 
 def shared(spark, asked: list[str]) -> SharedQuery:
+    return decomposed(spark, asked)[0]
+
+
+def decomposed(spark, asked: list[str]) -> tuple[SharedQuery, Callable[[], EdgeRows]]:
+    """The shared query, and what makes partials of its rows on the reading engine."""
     columns = ", ".join(f"{text} AS a{i}" for i, text in enumerate(asked))
     statement = parse(f"CREATE CONTINUOUS QUERY q AS SELECT g, {columns} FROM t GROUP BY g")[0]
     plan = plan_recompute(bind(statement.select, Names()))
@@ -166,7 +177,16 @@ def shared(spark, asked: list[str]) -> SharedQuery:
     def type_of(text: str) -> str:
         return spark.table("laws").selectExpr(text).schema[0].dataType.simpleString()
 
-    return share(plan, type_of, BUILT_IN)
+    query = share(plan, type_of, BUILT_IN)
+    return query, lambda: edge_rows(query, EVERYTHING, plan, type_of, BUILT_IN)
+
+
+def liftable(spark, text: str) -> bool:
+    try:
+        decomposed(spark, [text])[1]()
+    except CannotShare:
+        return False
+    return True
 
 
 def same(a: object, b: object) -> bool:
@@ -197,7 +217,7 @@ class Laws:
         self.spark, self.asked = spark, list(asked)
         self.folder = folder / str(len(asked))
         self.folder.mkdir()
-        self.query = shared(spark, self.asked)
+        self.query, self.edges = decomposed(spark, self.asked)
         own = ", ".join(f"{sql or text} AS a{i}" for i, (text, sql) in enumerate(asked.items()))
         self.own = f"SELECT g, {own} FROM laws GROUP BY g"
         (self.key,) = (d.column for d in self.query.dimensions)
@@ -249,6 +269,28 @@ class Laws:
         if self.query.finish_duck:
             self.run_duck(parts, expected)
 
+    def run_lifted(self, cases: list[list[dict]]) -> None:
+        """Some rows are folded by Spark, the others are partials as they are."""
+        path, parts = self.folder / "rows.parquet", self.folder / "parts"
+        pq.write_table(table_of(cases), path)
+        self.spark.read.parquet(str(path)).createOrReplaceTempView("laws")
+        folded = f"SELECT * FROM ({self.fold()}) WHERE part < 2"
+        self.spark.sql(folded).coalesce(1).write.mode("overwrite").parquet(str(parts))
+        expected = by_group(self.spark.sql(self.own).collect())
+        lifts = ", ".join(f"{sql} AS {column}" for column, sql in self.edges().columns)
+        names = ", ".join(["part", *(column for column, _ in self.edges().columns)])
+        source = (
+            f"(SELECT {names} FROM read_parquet('{parts}/*.parquet') UNION ALL"
+            f" SELECT {names} FROM (SELECT part, {lifts} FROM read_parquet('{path}') WHERE part >= 2))"
+        )
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            connection.execute(
+                f"CREATE VIEW weft_m0 AS {self.merge(source, 'part * 0', duck=True)}"
+            )
+            found = by_group(connection.sql(self.query.finish_duck).fetchall())
+            check(found, _as_duck(expected), self.asked, "rows beside parts")
+
     def run_duck(self, parts: Path, expected: dict) -> None:
         source = f"read_parquet('{parts}/*.parquet')"
         with duckdb.connect() as connection:
@@ -286,6 +328,7 @@ def laws(spark, tmp_path_factory):
         "both": Laws(spark, folder, EXACT),
         "spark": Laws(spark, folder, ONLY_SPARK),
         "finish": Laws(spark, folder, dict.fromkeys(FINISHES)),
+        "lifted": Laws(spark, folder, {t: s for t, s in EXACT.items() if t not in NOT_LIFTED}),
     }
     for law in made.values():
         law.run([[]])
@@ -303,6 +346,16 @@ def test_any_split_in_any_order_on_both_engines(laws, cases) -> None:
     law = laws["both"]
     assert law.query.finish_duck is not None
     law.run([[r] for r in cases[0]] + cases)
+
+
+@EXAMPLES
+@given(cases=CASES)
+def test_a_row_is_a_partial_of_its_own(laws, cases) -> None:
+    laws["lifted"].run_lifted(cases)
+
+
+def test_what_is_not_folded_from_rows_on_duckdb(spark, laws) -> None:
+    assert tuple(text for text in EXACT if not liftable(spark, text)) == NOT_LIFTED
 
 
 @settings(EXAMPLES, max_examples=2)

@@ -22,8 +22,8 @@ MAX = Statistic("max(price)", "double", "max(price)", "max({})", "max({})")
 BUSY = factor(parse_one("qty > 3", dialect="spark"), lambda _: "int")
 
 
-def need(seconds: int, predicate, statistic: Statistic) -> Need:
-    window = Hopping(timedelta(seconds=seconds), timedelta(seconds=20))
+def need(seconds: int, predicate, statistic: Statistic, slide: int = 20) -> Need:
+    window = Hopping(timedelta(seconds=seconds), timedelta(seconds=slide))
     return Need(AggregateClass(1, window, (SYM,), predicate, False), (statistic,))
 
 
@@ -67,3 +67,22 @@ def test_new_queries_of_one_class_get_what_they_need_together(order: tuple) -> N
     (key,) = {each.key for each in found.needs}
     nodes = network.nodes | {made.id: made for made in found.made}
     assert {COUNT, MAX} <= set(nodes[found.routes[key].node_id].node.statistics)
+
+
+@pytest.mark.parametrize("can_refill", [True, False])
+def test_a_class_that_is_served_as_it_is_keeps_what_it_needs_when_another_moves_it(
+    can_refill: bool,
+) -> None:
+    """Its node has a statistic for another class, which has gone; what it moves to must have it, too."""
+    first = place(Network(1), [need(60, BUSY, COUNT), need(120, BUSY, MAX)], 1, can_refill)
+    network = grown(Network(1), first, 1)
+    gone = first.needs[1].key
+    classes = {key: c for key, c in network.classes.items() if key != gone}
+    network = replace(network, classes=classes)
+    asked = [need(60, BUSY, MAX), need(70, BUSY, COUNT, slide=10)]
+    found = place(network, asked, 2, can_refill)
+    nodes = network.nodes | {made.id: made for made in found.made}
+    key = found.needs[0].key
+    route = found.moved.get(key) or network.classes[key].open_route
+    assert MAX in nodes[route.node_id].node.statistics
+    assert route.node_id not in found.retired

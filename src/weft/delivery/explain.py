@@ -79,6 +79,7 @@ class Explanation:
     kept: str | None = None  # how long its closed windows are; None: for ever
 
 
+AT_ANY_INSTANT = "results(at=...) at any instant, without Spark"
 SHARED_WHY = (
     "rows are folded once for all queries that share, and the answer is merged from partials"
 )
@@ -97,17 +98,27 @@ def explain_query(engine: Engine, view: View, record: QueryRecord) -> Explanatio
             found, strategy=f"selected, {selected.kept}", why=SELECTED_WHY, selected=selected,
             keeps="the rows in its window", evaluations=stream_of(view, record).evaluation,
             rows_out=None, last_ms=None, sql=selected.finish,
-            at_any_instant="results(at=...) at any instant, without Spark",
+            at_any_instant=AT_ANY_INSTANT,
         )  # fmt: skip
     shared = explain_shared(view, record)
     found = replace(
-        found, strategy=f"shared, {shared.answers}", why=SHARED_WHY, shared=shared,
-        keeps="partials of its nodes", sql=shared.finish,
+        found, strategy=f"shared, {shared.answers}", why=SHARED_WHY, shared=shared, sql=shared.finish,
+        **_shared_needs(shared.routes[-1].edges is not None, found),
     )  # fmt: skip
     if record.is_stored:
         return found
     evaluations = stream_of(view, record).evaluation
     return replace(found, evaluations=evaluations, rows_out=None, last_ms=None)
+
+
+def _shared_needs(has_edges: bool, found: Explanation) -> dict[str, str | None]:
+    """What a shared query needs kept, and who tells it at other instants than evaluations."""
+    if not has_edges:
+        return {"keeps": "partials of its nodes", "at_any_instant": found.at_any_instant}
+    return {
+        "keeps": f"partials of its nodes, rows of {found.keeps}",
+        "at_any_instant": AT_ANY_INSTANT,
+    }
 
 
 def _kept(record: QueryRecord) -> str | None:
@@ -133,8 +144,8 @@ def explain_select(engine: Engine, view: View, select: Select, emit: Emit | None
             return selected
     strategy = FINISHED_ON_SPARK if would.on_spark else "shared"
     return replace(
-        found, strategy=strategy, why=SHARED_WHY, would=would, keeps="partials of its nodes",
-        sql=would.finish,
+        found, strategy=strategy, why=SHARED_WHY, would=would, sql=would.finish,
+        **_shared_needs(would.edges is not None, found),
     )  # fmt: skip
 
 
@@ -151,7 +162,7 @@ def _explain_selection(
     return replace(
         found, strategy="selected", why=SELECTED_WHY, selected=selected, sql=selected.finish,
         keeps="the rows in its window",
-        at_any_instant="results(at=...) at any instant, without Spark",
+        at_any_instant=AT_ANY_INSTANT,
     )  # fmt: skip
 
 
@@ -180,7 +191,7 @@ def _at(plan: RecomputePlan) -> str | None:
     if plan.is_per_window:
         return None
     if is_portable(plan):
-        return "results(at=...) at any instant, without Spark"
+        return AT_ANY_INSTANT
     return "results(at=...) between evaluations is computed by Spark"
 
 

@@ -53,15 +53,15 @@ def _route_lines(route: RouteExplained, is_only: bool) -> list[str]:
     until = "on" if route.to_tick is None else f"to {route.to_tick}"
     ticks = "" if is_only else f", ticks from {route.from_tick} {until}"
     test = "" if route.test == "TRUE" else f", where {route.test}"
-    return [f"route      node {route.node}{ticks}{test}", *_cover(route.most, route.typical)]
+    return [f"route      node {route.node}{ticks}{test}", *_cover(route)]
 
 
-def _cover(most: int | None, typical: int | None) -> list[str]:
-    if most is None:
+def _cover(found: RouteExplained | WouldShare) -> list[str]:
+    if found.most is None:
         return []
-    return [
-        f"{INDENT}one window is covered by at most {counted(most, 'partial')}, typically {typical}"
-    ]
+    partials = f"at most {counted(found.most, 'partial')}, typically {found.typical}"
+    lines = [f"{INDENT}one window is covered by {partials}"]
+    return [*lines, f"{INDENT}and by {found.edges}"] if found.edges else lines
 
 
 def _node_lines(node: NodeExplained) -> list[str]:
@@ -111,7 +111,7 @@ def would_lines(found: WouldShare) -> list[str]:
     if found.retires:
         nodes = ", ".join(f"node {n}" for n in found.retires)
         lines.append(f"{INDENT}{nodes} would fold no more")
-    lines += _cover(found.most, found.typical)
+    lines += _cover(found)
     lines.append(f"statistics {', '.join(found.statistics) or 'none'}")
     lines += [f"may fail   {text}" for text in found.may_fail]
     lines.append(f"finish     {found.finish}")
@@ -144,6 +144,8 @@ def shared_mermaid(found: SharedExplained, stream: str, name: str, emits: str) -
     for route in found.routes:
         until = "on" if route.to_tick is None else f"to {route.to_tick}"
         lines.append(f'  n{route.node} -->|"ticks from {route.from_tick} {until}"| c')
+    if found.routes[-1].edges:
+        lines.append(f'  s -->|"{label(found.routes[-1].edges)}"| c')
     answer = label(name, f"shared, {found.answers}", emits)
     lines.append(f'  c -->|"finish"| a(["{answer}"])')
     if found.with_queries:
@@ -162,6 +164,7 @@ def would_mermaid(found: WouldShare, stream: str, emits: str) -> str:
         "flowchart TD",
         f'  s[("{stream}")] --> n["{box}"]',
         f'  n --> c{{{{"{label(about)}"}}}}',
+        *([f'  s -->|"{label(found.edges)}"| c'] if found.edges else []),
         f'  c -->|"{finish}"| a(["{label("query", found.placed, emits)}"])',
     ]
     return "\n".join(lines)

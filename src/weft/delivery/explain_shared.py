@@ -13,11 +13,20 @@ import numpy as np
 from weft.catalog.records import QueryRecord, StreamRecord, to_instant
 from weft.catalog.view import View
 from weft.delivery.explain_weave import WeaveExplained, explain_weave
-from weft.logical.panes import Panes, Windows, cover, longest, windows_between
+from weft.logical.panes import (
+    Paned,
+    Panes,
+    Windows,
+    cover,
+    hopping_of,
+    longest,
+    windows_between,
+)
 from weft.logical.windows import Cumulating, Hopping, instant, microseconds
 from weft.optimizer.described import (
     BEGINNING,
     column_text,
+    edges_text,
     kind_of,
     levels_of,
     panes_text,
@@ -77,6 +86,7 @@ class RouteExplained:
     test: str  # on the node's signature columns
     most: int | None  # partials that cover one window: at most, and typically
     typical: int | None
+    edges: str | None = None  # what is read from the rows beside them
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +176,9 @@ def stored_why(record: QueryRecord, reason: str) -> str:
 
 
 def answers_of(value: AggregateClass, eager_from: int | None) -> tuple[str, str]:
+    if value.is_sliding:
+        why = "the answer at any instant is merged from partials of full panes and the rows at its edges"
+        return "lazy", f"{why} when it is read"
     if eager_from is None:
         what = "each window" if value.window is not None else "the answer"
         return "lazy", f"{what} is merged from partials when it is read"
@@ -186,12 +199,12 @@ def _column(atom: Atom) -> ColumnExplained:
 
 
 def covers(
-    window: Hopping | Cumulating | None, panes: Panes | None, pyramid: tuple[int, ...], clock: int
+    window: Paned | None, panes: Panes | None, pyramid: tuple[int, ...], clock: int
 ) -> tuple[int | None, int | None]:
     """How many partials cover one of the newest windows: at most, and typically (the median)."""
     if window is None or panes is None:
         return None, None
-    found = newest_windows(window, clock)
+    found = newest_windows(hopping_of(window), clock)
     counts = np.bincount(cover(found, panes, pyramid).window, minlength=len(found))
     return int(counts.max()), int(np.median(counts))
 
@@ -209,7 +222,8 @@ def _route(
     node = network.nodes[route.node_id].node
     most, typical = covers(value.window, node.panes, node.pyramid, clock or 0)
     test = route.condition.sql
-    return RouteExplained(route.node_id, route.from_tick, route.to_tick, test, most, typical)
+    edges = edges_text(value, node.panes)
+    return RouteExplained(route.node_id, route.from_tick, route.to_tick, test, most, typical, edges)
 
 
 def _with_parents(network: Network, node_ids: list[int]) -> list[LiveNode]:

@@ -16,7 +16,7 @@ from weft.engine import Engine
 from weft.logical.aggregates import CannotShare
 from weft.logical.aggregates.kinds import is_portable
 from weft.logical.relations import Kind, Relation
-from weft.optimizer.described import counted, node_text, readable, window_text
+from weft.optimizer.described import counted, edges_text, node_text, readable, window_text
 from weft.optimizer.nodes import LiveNode
 from weft.optimizer.placing import Placement, place
 from weft.plan.drafting import Sharing, draft
@@ -43,6 +43,7 @@ class WouldShare:
     most: int | None  # partials that cover one window
     typical: int | None
     finish: str
+    edges: str | None = None  # what is read from the rows beside them
     on_spark: str | None = None  # why Spark would finish it
     may_fail: list[str] = field(default_factory=list)
 
@@ -127,6 +128,7 @@ def _described(
         most=most,
         typical=typical,
         finish=sharing.finish.spark if sharing.finish.on_spark else sharing.finish.duck,
+        edges=edges_text(need.value, node.panes),
         on_spark=sharing.finish.on_spark,
         may_fail=[text for _, text in sharing.finish.failures],
     )

@@ -74,9 +74,7 @@ def _choose(
 ) -> None:
     policies = policies_of(change, stream_id)
     for found in load_network(change, stream_id).classes.values():
-        if policies.get(found.id) != {"auto"} or found.value.window is None:
-            continue
-        if found.value.is_versioned:
+        if policies.get(found.id) != {"auto"} or not found.value.is_closing:
             continue
         closed = (clock - since) / _step(found)
         is_eager, is_awaited = found.eager_from is not None, found.id in awaited

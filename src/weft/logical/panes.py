@@ -14,13 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import lru_cache
 from math import gcd
 
 import numpy as np
 
-from weft.logical.windows import Cumulating, Hopping, Window, microseconds
+from weft.logical.windows import Cumulating, Hopping, Sliding, Window, microseconds
 
+Paned = Hopping | Cumulating | Sliding
+FEWEST_PANES = 32  # in a window that slides
+MS, S, H = 1_000, 1_000_000, 3_600_000_000
+ROUND = (  # each divides the next: 1 µs … 1 s … 1 h … 28 days
+    1, 5, 20, 100, 500, MS, 5 * MS, 20 * MS, 100 * MS, 500 * MS,
+    S, 5 * S, 15 * S, 60 * S, 300 * S, 900 * S, H, 4 * H, 12 * H, 24 * H, 168 * H, 672 * H,
+)  # fmt: skip
 RADIX = 4  # children per node: half the levels of a binary pyramid for half as many reads again
 
 
@@ -41,14 +49,15 @@ class Panes:
     def start(self, number: int) -> int:
         return number * self.width + self.offset
 
-    def fits(self, window: Hopping | Cumulating) -> bool:
+    def fits(self, window: Paned) -> bool:
         """Whether every edge of the window is an edge of a pane."""
         return joined(self, panes_of(window)) == self
 
 
 @lru_cache(maxsize=1 << 14)
-def panes_of(window: Hopping | Cumulating) -> Panes:
-    """The widest panes that fit one window."""
+def panes_of(window: Paned) -> Panes:
+    """The widest panes that fit one window; of one that slides, those that its middle is made of."""
+    window = hopping_of(window)
     if isinstance(window, Cumulating):
         return Panes(microseconds(window.step))
     width = gcd(microseconds(window.slide), microseconds(window.length))
@@ -63,11 +72,25 @@ def joined(one: Panes, *others: Panes) -> Panes:
 
 
 def has_panes(window: Window) -> bool:
-    return isinstance(window, Hopping | Cumulating)
+    return isinstance(window, Paned)
+
+
+def hopping_of(window: Paned) -> Hopping | Cumulating:
+    """A window that slides, as the hopping one that is folded and covered alike.
+
+    It may start anywhere, so its panes are free: of a round width, so that queries that ask for
+    other lengths share them, and some 32 to 160 in a window, so that few rows lie beside them.
+    """
+    if not isinstance(window, Sliding):
+        return window
+    length = microseconds(window.length)
+    width = max((w for w in ROUND if w * FEWEST_PANES <= length), default=1)
+    pane = timedelta(microseconds=width)
+    return Hopping(length // width * pane, pane)
 
 
 @lru_cache(maxsize=1 << 14)
-def longest(window: Hopping | Cumulating) -> int:
+def longest(window: Paned) -> int:
     """The length of the longest window, in microseconds."""
     return microseconds(window.size if isinstance(window, Cumulating) else window.length)
 

@@ -10,7 +10,7 @@ numbers (ARGUS §3.1: GroupExprIndex, GroupColumns).
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 
@@ -23,6 +23,19 @@ def digest(text: str) -> str:
 def long_digest(text: str) -> str:
     """As many hex digits as a BIGINT holds, whatever its sign."""
     return hashlib.sha256(text.encode()).hexdigest()[:15]
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """The fold of one row: DuckDB's SQL in which `{0}`, `{1}`, … stand for the arguments, which are
+    Spark SQL over a stream's bare columns. Where the condition does not hold it is NULL.
+
+    Law: the merge of the lifts of some rows is their fold. So a row is a partial of its own.
+    """
+
+    template: str
+    arguments: tuple[str, ...] = ()
+    condition: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +54,8 @@ class Statistic:
     merge: str
     duck_merge: str | None  # the same in DuckDB SQL; None: only Spark can merge it
     is_light: bool = True  # of fixed width while folding: one that is not makes Spark sort the fold
+    # None: DuckDB cannot fold it from rows. Needed while a query is planned, so not stored.
+    lift: Lift | None = field(default=None, compare=False, metadata={"stored": False})
 
     @property
     def column(self) -> str:

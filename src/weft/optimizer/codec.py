@@ -27,7 +27,7 @@ from weft.logical.windows import (
 )
 from weft.optimizer.factors import Comparison, Predicate
 from weft.optimizer.intervals import Interval
-from weft.optimizer.nodes import AggregateClass, Finish, Node
+from weft.optimizer.nodes import AggregateClass, EdgeRows, Finish, Node
 from weft.optimizer.predicates import Bit, Condition, Ranking
 from weft.optimizer.selections import Derived, Output, SelectClass, Selection
 
@@ -36,7 +36,7 @@ _KINDS = {
     for kind in (
         Panes, Dimension, Statistic, Hopping, Cumulating, AggregateClass, Node, Finish,
         Comparison, Predicate, Interval, Bit, Condition, Ranking, Parameter, PythonAggregate,
-        Sliding, LastRows, Landmark, Snapshot, WholeStream, Derived, SelectClass, Output, Selection,
+        EdgeRows, Sliding, LastRows, Landmark, Snapshot, WholeStream, Derived, SelectClass, Output, Selection,
     )
 }  # fmt: skip
 _SCALARS = {
@@ -59,7 +59,8 @@ def load(text: str) -> Any:
 
 @cache
 def _fields(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
+    fields = dataclasses.fields(kind)
+    return tuple(field.name for field in fields if field.metadata.get("stored", True))
 
 
 def _plain(value: Any) -> Any:

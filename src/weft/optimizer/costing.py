@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log2
 
-from weft.logical.panes import Panes, longest
+from weft.logical.panes import Panes, hopping_of, longest
 from weft.logical.windows import Cumulating, microseconds
 from weft.optimizer.measures import Measures
 from weft.optimizer.nodes import AggregateClass, Node
@@ -83,7 +83,7 @@ def _root(placed: Placed, paned: Mapping[int, Placed]) -> Placed:
 
 
 def _add_reads(work: Work, value: AggregateClass, node: Node, measures: Measures) -> None:
-    window = value.window
+    window = hopping_of(value.window)
     step = microseconds(window.step if isinstance(window, Cumulating) else window.slide)
     length = longest(window)
     windows = measures.span / step

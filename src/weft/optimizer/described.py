@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
+from weft.logical.panes import Panes
 from weft.logical.statistics import Dimension
 from weft.logical.windows import EPOCH, duration, instant
 from weft.optimizer.nodes import AggregateClass, Atom, Node
@@ -48,6 +49,13 @@ def node_text(node: Node) -> str:
     levels = levels_of(node)
     above = f", levels of {', '.join(levels)}" if len(levels) > 1 else ""
     return f"({columns_text(node)}), {panes_text(node)}{above}"
+
+
+def edges_text(value: AggregateClass, panes: Panes | None) -> str | None:
+    """What of a window that slides is read from the rows; None: nothing, as of all others."""
+    if not value.is_sliding or panes is None:
+        return None
+    return f"rows of at most {_micros(panes.width)} at either edge of the window, as they are"
 
 
 def window_text(value: AggregateClass) -> str:

@@ -12,9 +12,9 @@ from functools import cached_property
 
 from weft.catalog.records import Keep
 from weft.logical.aggregates import PythonAggregate
-from weft.logical.panes import Panes, longest, panes_of
+from weft.logical.panes import Paned, Panes, longest, panes_of
 from weft.logical.statistics import Dimension, Statistic, digest, long_digest
-from weft.logical.windows import Cumulating, Hopping
+from weft.logical.windows import Sliding
 from weft.optimizer.predicates import Bit, Condition, Predicate, Ranking
 
 Atom = Dimension | Ranking | Bit
@@ -51,10 +51,10 @@ class Node:
 
 @dataclass(frozen=True)
 class AggregateClass:
-    """What queries share fully. A window that does not hop is part of the predicate."""
+    """What queries share fully. A window that neither hops nor slides is part of the predicate."""
 
     stream_id: int
-    window: Hopping | Cumulating | None
+    window: Paned | None
     dimensions: tuple[Dimension, ...]
     predicate: Predicate
     is_versioned: bool
@@ -80,8 +80,25 @@ class AggregateClass:
         """The length of its longest window, in microseconds."""
         return longest(self.window)
 
+    @property
+    def is_sliding(self) -> bool:
+        return isinstance(self.window, Sliding)
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether its windows close, each once: only such can be merged before they are read."""
+        return self.window is not None and not (self.is_versioned or self.is_sliding)
+
     def __hash__(self) -> int:
         return hash(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeRows:
+    """The rows at the ragged edges of a window that slides, as partials; all in DuckDB's SQL."""
+
+    where: str
+    columns: tuple[tuple[str, str], ...]  # dimensions and statistics: column, of one row
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +122,7 @@ class Finish:
     definitions: tuple[PythonAggregate, ...] = ()  # whose functions the reading engine must have
     on_spark: str | None = None  # why Spark finishes it; None: DuckDB does
     failures: tuple[tuple[str, str], ...] = ()  # columns that count failing rows, and what fails
+    edges: EdgeRows | None = None  # of a sliding window only
 
 
 @dataclass(frozen=True, slots=True)

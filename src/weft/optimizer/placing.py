@@ -45,8 +45,8 @@ def place(
     """Find each need a class and a node. `can_refill`: every row since the start is retained."""
     weaving = weaving or Weaving()
     placement = Placement([_apart(network, need, tick, can_refill, clock) for need in needs])
-    pending = []
-    for need in _together(placement.needs):
+    pending, asked = [], _together(placement.needs)
+    for need in asked:
         known = network.classes.get(need.key)
         if known is not None and _serves(network, known, need):
             continue
@@ -60,7 +60,7 @@ def place(
         else:
             pending.append(need)
     if pending:
-        _replan(network, pending, tick, can_refill, placement, weaving, clock)
+        _replan(network, asked, tick, can_refill, placement, weaving, clock)
     return placement
 
 
@@ -186,26 +186,35 @@ def _union(*groups) -> tuple:
 
 def _replan(
     network: Network,
-    pending: list[Need],
+    asked: list[Need],
     tick: int,
     can_refill: bool,
     placement: Placement,
     weaving: Weaving,
     clock: int | None,
 ) -> None:
+    """Plan the nodes anew. A class that its node serves as it is counts with what it needs now, too,
+    since it may move; one that has found another node stays out of it."""
     needs = needs_of(network, clock)
-    for need in pending:
+    settled = placement.routes.keys() | placement.moved.keys()
+    for need in asked:
         known = needs.get(need.key, need)
         both, is_eager = _union(known.statistics, need.statistics), known.is_eager or need.is_eager
         forgotten = _both_forgot(known, need)
         needs[need.key] = replace(need, statistics=both, is_eager=is_eager, forgotten=forgotten)
+    needs = {key: need for key, need in needs.items() if key not in settled}
     standing = signatures_of(network)
     planned = plan_nodes(list(needs.values()), weaving, homes_of(network), standing)
     ids = _matched(network, planned, placement, needs, clock)
     for item, node_id in zip(planned, ids, strict=True):
         for key, condition in item.conditions.items():
             _route(network, key, node_id, condition, tick, can_refill, placement)
-    kept = set(ids) | {r.node_id for r in placement.routes.values()}
+    kept = set(ids)
+    for route in (*placement.routes.values(), *placement.moved.values()):
+        node_id = route.node_id
+        while node_id in network.nodes:  # with those that it is computed from
+            kept.add(node_id)
+            node_id = network.nodes[node_id].parent_id
     for live in network.folding():
         if live.id not in kept:
             placement.retired.add(live.id)

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from weft.logical.panes import Panes, joined
-from weft.logical.windows import Cumulating, Hopping, microseconds
+from weft.logical.panes import Paned, Panes, hopping_of, joined
+from weft.logical.windows import Cumulating, microseconds
 from weft.optimizer import fusing
 from weft.optimizer.factors import Predicate
 from weft.optimizer.measures import Measures
@@ -219,8 +219,9 @@ class Weaving:
         return found, Stream(rate, MeasuredCounts(distinct), self.measures.span / tick)
 
 
-def _as_query(window: Hopping | Cumulating) -> Query:
+def _as_query(window: Paned) -> Query:
     """In microseconds."""
+    window = hopping_of(window)
     if isinstance(window, Cumulating):
         return cumulating("", microseconds(window.size), microseconds(window.step))
     slide = microseconds(window.slide)
@@ -228,7 +229,7 @@ def _as_query(window: Hopping | Cumulating) -> Query:
 
 
 @lru_cache(maxsize=1 << 14)
-def _length(window: Hopping | Cumulating) -> int:
+def _length(window: Paned) -> int:
     return _as_query(window).length
 
 

@@ -1,6 +1,6 @@
 """A recompute plan → what a query needs of a stream's shared network, and how it is finished.
 
-A window that does not hop is a condition on event time: [SINCE t] is ts >= t, [FROM a TO b] is
+A window that neither hops nor slides is a condition on event time: [SINCE t] is ts >= t, [FROM a TO b] is
 ts >= a AND ts < b, and so is the horizon of a query that may not see everything; the clock's side of
 them is the totals' own (see spark/shared.py).
 """
@@ -21,6 +21,7 @@ from weft.logical.windows import EPOCH, MICROSECOND, Landmark, Snapshot, Window
 from weft.optimizer.factors import factor, is_safe
 from weft.optimizer.need import Need
 from weft.optimizer.nodes import AggregateClass, Finish
+from weft.plan.edges import edge_rows, is_sliding, without_limit
 from weft.plan.recompute import RecomputePlan
 from weft.plan.share import SharedQuery, share
 from weft.plan.terms import failure
@@ -48,9 +49,14 @@ def draft(
     policy: str,
 ) -> Sharing:
     """Decompose a plan, or raise CannotShare with the reason."""
+    slides = is_sliding(plan)
+    if slides:
+        plan, emits_changes = without_limit(plan), False  # it always tells its changes
     query = share(plan, type_of, aggregates, names)
     is_paned = has_panes(query.window)
     on_spark = why_spark(query, plan, is_closing=is_paned and not emits_changes)
+    if slides and (on_spark or not query.is_repeatable):
+        raise CannotShare(on_spark or "its sketches depend on the order of merging")
     if not query.is_total:
         raise CannotShare(
             "an expression of it may fail on some row, which must not stop the others"
@@ -66,6 +72,10 @@ def draft(
     if failing is not None:  # shown as it was asked
         asked = canonical(exp.and_(query.where, *bounds))
         predicate = replace(predicate, text=asked.sql(dialect="spark"))
+    if slides and failures:
+        raise CannotShare(
+            f"{failures[0][1].partition(':')[0]} may fail on some row at the edges of a sliding window"
+        )
     if predicate.may_raise:
         raise CannotShare("its WHERE may fail on some row, which must not stop the others")
     value = AggregateClass(
@@ -75,6 +85,7 @@ def draft(
         predicate,
         is_paned and emits_changes and on_spark is None,
     )
+    edges = edge_rows(query, predicate, plan, type_of, aggregates) if slides else None
     if on_spark:
         policy = "auto"  # its answers are stored as they come: there is nothing to choose
     elif policy == "auto" and not query.is_repeatable:
@@ -83,9 +94,9 @@ def draft(
         query.finish_duck, query.finish_spark, tuple(d.column for d in query.dimensions),
         statistics, query.is_global, query.finish.args.get("where") is not None,
         plan.limit, plan.offset, plan.output_window or (), 0, policy,
-        query.definitions, on_spark, tuple(dict(failures).items()),
+        query.definitions, on_spark, tuple(dict(failures).items()), edges,
     )  # fmt: skip
-    return Sharing(query, Need(value, statistics, policy == "eager"), finish)
+    return Sharing(query, Need(value, statistics, policy == "eager" and not slides), finish)
 
 
 def tried_where(

@@ -46,9 +46,8 @@ from weft.plan.terms import Terms, Types
 
 __all__ = ["CannotShare", "SharedQuery", "TypeOf", "share"]
 
-SHARED_WINDOWS = (Hopping, Cumulating, Landmark, Snapshot, WholeStream)
+SHARED_WINDOWS = (Hopping, Cumulating, Sliding, Landmark, Snapshot, WholeStream)
 UNSHARED_WINDOWS = {
-    Sliding: "a sliding window moves with every row",
     LastRows: "a window of the last rows is not made of panes",
     Session: "sessions depend on the rows themselves",
 }

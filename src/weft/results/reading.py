@@ -9,6 +9,7 @@ from weft.catalog.records import QueryRecord
 from weft.catalog.view import View
 from weft.errors import SqlError, Unsupported
 from weft.logical.relations import Column
+from weft.optimizer.codec import load
 from weft.results import answers, duck
 from weft.results.duck import Reading
 from weft.results.keeping import forgotten
@@ -25,6 +26,11 @@ def is_selection(record: QueryRecord) -> bool:
     return record.shared is not None and record.shared.startswith('{"is":"Selection"')
 
 
+def is_sliding(record: QueryRecord) -> bool:
+    """Whether a query aggregates a window that slides, whose edges are read from the rows."""
+    return not (record.is_stored or is_selection(record)) and load(record.shared).edges is not None
+
+
 def current(view: View, record: QueryRecord, root: Path) -> Reading:
     """The answer now."""
     if record.is_stored:
@@ -32,6 +38,10 @@ def current(view: View, record: QueryRecord, root: Path) -> Reading:
     if is_selection(record):
         return _shown(record, _selected(view, record, root).now())
     found = _shared(view, record, root)
+    if found.shared.is_sliding:
+        from weft.results import sliding
+
+        return _shown(record, sliding.now(found))
     if not record.is_per_window:
         from weft.results.shared_log import standing
 
@@ -53,6 +63,10 @@ def at_instant(view: View, record: QueryRecord, root: Path, micros: int) -> Read
     if is_selection(record):
         return _shown(record, _selected(view, record, root).at(micros))
     found = _shared(view, record, root)
+    if found.shared.is_sliding:
+        from weft.results import sliding
+
+        return _shown(record, sliding.at(found, micros))
     number = view.evaluation_of(found.stream.id, micros)
     if record.is_per_window and not found.shared.is_versioned:
         upto = -(2**62) if record.clock is None else min(micros, record.clock)
@@ -105,7 +119,11 @@ def change_log(view: View, record: QueryRecord, root: Path, after: int = 0) -> R
     from weft.results.shared_log import standing_log, versioned_log
 
     found = _shared(view, record, root)
-    if not record.is_per_window:
+    if found.shared.is_sliding:
+        from weft.results import sliding
+
+        log = sliding.change_log(found, after)
+    elif not record.is_per_window:
         log = standing_log(found, after)
     else:
         log = versioned_log(found, after) if found.shared.is_versioned else found.closed_log(after)
@@ -125,7 +143,7 @@ def is_evaluated_at(view: View, record: QueryRecord, micros: int) -> bool:
     if record.is_stored:
         number = view.evaluation_at(record.id, micros)
         return view.clock_at(record.id, number) == micros
-    if is_selection(record):
+    if is_selection(record) or is_sliding(record):
         return True  # it reads the rows, at whatever instant
     numbers = [number for number, clock in clocks(view, record).items() if clock == micros]
     return any(number >= record.evaluation for number in numbers)  # since it was registered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from weft.catalog.records import Segment, StreamRecord
@@ -15,6 +16,15 @@ OPTIONS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One evaluation of the stream: its clock, and the largest tick of a row it had seen."""
+
+    number: int
+    clock: int | None
+    seen: int | None
+
+
 def scan_rows(record: StreamRecord, segments: list[Segment], root: Path) -> str:
     """A relation of the stream's columns and HELPERS, whoever wrote the files."""
     written = [str(root / s.path) for s in segments if not taken.is_taken(s)]
@@ -26,6 +36,14 @@ def scan_rows(record: StreamRecord, segments: list[Segment], root: Path) -> str:
         columns = ", ".join(duck.name(c.name) for c in record.definition.columns)
         found += f" UNION ALL SELECT {columns}, {HELPERS} FROM {duck.scan(written)}"
     return f"({found})"
+
+
+def overlapping(segments: list[Segment], low: int | None, high: int | None) -> list[Segment]:
+    return [
+        s
+        for s in segments
+        if (high is None or s.min_time <= high) and (low is None or s.max_time >= low)
+    ]
 
 
 def _taken(record: StreamRecord, paths: list[str]) -> str:

@@ -9,7 +9,6 @@ temporal data). Runs on DuckDB, starts no Spark job, works from any process.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -21,20 +20,11 @@ from weft.optimizer.selections import Derived, SelectClass, Selection
 from weft.results import duck
 from weft.results.duck import Reading
 from weft.results.retained import refuse_pruned
-from weft.results.rows import scan_rows
+from weft.results.rows import Evaluation, overlapping, scan_rows
 
 TIME, TICK, ORDER, TARGET = "_weft_time", "_weft_tick", "_weft_ord", "_weft_target"
 ARRIVAL_ORDER = f"{TIME}, {TICK}, {ORDER}"
 NEWEST_FIRST = f"{TIME} DESC, {TICK} DESC, {ORDER} DESC"
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """One evaluation of the stream: its clock, and the largest tick of a row it had seen."""
-
-    number: int
-    clock: int
-    seen: int
 
 
 class SelectedAnswer:
@@ -215,14 +205,6 @@ class SelectedAnswer:
             for row in self._view.clocks(self.stream.id, first - 1)
             if row.clock is not None
         ]
-
-
-def overlapping(segments: list[Segment], low: int | None, high: int | None) -> list[Segment]:
-    return [
-        s
-        for s in segments
-        if (high is None or s.min_time <= high) and (low is None or s.max_time >= low)
-    ]
 
 
 def _between(low: int | None, high: int | None) -> str:

@@ -29,8 +29,9 @@ from weft.results.answers import DIFF, END, EVALUATION, NUMBER, START
 from weft.results.duck import Reading
 from weft.results.failing import newest_failing, refuse_failing
 from weft.results.functions import provide
+from weft.results.rows import Evaluation, overlapping, scan_rows
 
-LEVEL, PANE, VERSION = "_weft_level", "_weft_pane", "_weft_version"
+LEVEL, PANE, VERSION, TIME = "_weft_level", "_weft_pane", "_weft_version", "_weft_time"
 MERGED = "weft_m0"
 CHUNKS = (16, 64, 256, 1024)  # windows looked at together while searching back for an answer
 
@@ -170,32 +171,44 @@ class SharedAnswer:
                 f"SELECT * EXCLUDE (w) FROM ({rest.sql}) UNION ALL {stored}", rest.tables
             )
         tables = {"weft_windows": window_table(windows)}
+        parts = self.covered(windows, tables, bound)
+        if not parts:
+            return Reading(self.nothing(), {})
+        sql = self.merged(parts)
+        edges = f"make_timestamptz(s) AS {START}, make_timestamptz(e) AS {END}"
+        sql = f"SELECT m.*, {edges} FROM ({sql}) m JOIN weft_windows USING (w)"
+        return Reading(sql, tables)
+
+    def covered(
+        self, windows: Windows, tables: dict[str, pa.Table], bound: str = "", *helpers: str
+    ) -> list[str]:
+        """The partials that cover windows, of each node that the class reads, with the number of the
+        window; small relations that they are joined with are added to `tables`."""
+        columns = [*self.finish.dimensions, *(s.column for s in self.finish.statistics)]
+        shown = ", ".join(f"p.{duck.name(c)}" for c in (LEVEL, PANE, *helpers, *columns))
         parts = []
         for i, reach in enumerate(self.reaches):
             name = f"weft_cover_{i}"
-            covered = cover(windows, reach.live.node.panes, reach.live.node.pyramid)
-            if not len(covered.pane):
+            found = cover(windows, reach.live.node.panes, reach.live.node.pyramid)
+            if not len(found.pane):
                 continue
-            low, high = int(covered.pane.min()), int(covered.pane.max())
+            low, high = int(found.pane.min()), int(found.pane.max())
             segments = [s for s in reach.segments if s.min_time <= high and s.max_time >= low]
             if not segments:
                 continue
-            tables[name] = pa.table({"w": covered.window, "l": covered.level, "p": covered.pane})
-            columns = [*self.finish.dimensions, *(s.column for s in self.finish.statistics)]
-            shown = ", ".join([f"p.{LEVEL}", f"p.{PANE}", *(f"p.{duck.name(c)}" for c in columns)])
+            tables[name] = pa.table({"w": found.window, "l": found.level, "p": found.pane})
             parts.append(
                 f"SELECT c.w, {shown} FROM {self.scan(segments)} p JOIN {name} c"
                 f" ON p.{LEVEL} = c.l AND p.{PANE} = c.p"
                 f" WHERE p.{PANE} BETWEEN {low} AND {high} AND {reach.route.condition.sql}{bound}"
             )
-        if not parts:
-            return Reading(self.nothing(), {})
+        return parts
+
+    def merged(self, parts: list[str]) -> str:
+        """Partials merged by window and group."""
         keys = ["w", *map(duck.name, self.finish.dimensions)]
-        merged = ", ".join([*keys, *self.merges(f"{LEVEL}, {PANE}")])
-        sql = f"SELECT {merged} FROM ({' UNION ALL '.join(parts)}) GROUP BY {', '.join(keys)}"
-        edges = f"make_timestamptz(s) AS {START}, make_timestamptz(e) AS {END}"
-        sql = f"SELECT m.*, {edges} FROM ({sql}) m JOIN weft_windows USING (w)"
-        return Reading(sql, tables)
+        shown = ", ".join([*keys, *self.merges(f"{LEVEL}, {PANE}")])
+        return f"SELECT {shown} FROM ({' UNION ALL '.join(parts)}) GROUP BY {', '.join(keys)}"
 
     def _kept(self, windows: Windows) -> tuple[str, Windows] | None:
         """SQL for the windows that are kept ready, and the others; None if there are none."""
@@ -295,6 +308,19 @@ class SharedAnswer:
 
     def clocks(self) -> list[tuple[int, int | None]]:
         return [(row.evaluation, row.clock) for row in self._view.clocks(self.stream.id)]
+
+    def evaluations(self) -> list[Evaluation]:
+        """The stream's evaluations since the query was registered."""
+        rows = self._view.clocks(self.stream.id, self.finish.evaluation - 1)
+        return [Evaluation(row.evaluation, row.clock, row.seen) for row in rows]
+
+    def rows(self, low: int, high: int) -> str | None:
+        """The stream's rows between two instants; None if there are none."""
+        found = overlapping(self._view.segments(self.stream.owner, "rows"), low, high)
+        if not found:
+            return None
+        between = f"{TIME} BETWEEN {duck.instant(low)} AND {duck.instant(high)}"
+        return f"SELECT * FROM {scan_rows(self.stream, found, self._root)} WHERE {between}"
 
     def scan(self, segments: list[Segment]) -> str:
         return duck.scan([str(self._root / s.path) for s in segments])

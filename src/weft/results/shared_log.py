@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from weft.logical.panes import Windows, cover, windows_between
+from weft.logical.panes import Windows, windows_between
 from weft.results import duck
 from weft.results.answers import DIFF, END, EVALUATION, START
 from weft.results.duck import Reading
@@ -139,7 +139,7 @@ def versioned_log(answer: SharedAnswer, after: int) -> Reading:
     if not len(windows):
         return answer.log(Reading(answer.nothing()), "1::BIGINT")
     tables = {"weft_windows": window_table(windows).append_column("n", pa.array(numbers))}
-    parts = _covered(answer, windows, tables)
+    parts = answer.covered(windows, tables, "", VERSION)
     if not parts:
         return answer.log(Reading(answer.nothing()), "1::BIGINT")
     if answer.finish.failures:
@@ -176,23 +176,6 @@ def _joined(found: list[tuple[Windows, np.ndarray]]) -> tuple[Windows, np.ndarra
     ends = np.concatenate([w.ends for w, _ in found])
     triples = np.unique(np.stack([starts, ends, np.concatenate([n for _, n in found])]), axis=1)
     return Windows(triples[0], triples[1]), triples[2]
-
-
-def _covered(answer: SharedAnswer, windows: Windows, tables: dict[str, pa.Table]) -> list[str]:
-    parts = []
-    columns = [*answer.finish.dimensions, *(s.column for s in answer.finish.statistics)]
-    helpers = ["c.w", *(f"p.{name}" for name in (LEVEL, PANE, VERSION))]
-    shown = ", ".join([*helpers, *(f"p.{duck.name(c)}" for c in columns)])
-    for i, reach in enumerate(answer.reaches):
-        covered = cover(windows, reach.live.node.panes, reach.live.node.pyramid)
-        if reach.segments and len(covered.pane):
-            name = f"weft_cover_{i}"
-            tables[name] = pa.table({"w": covered.window, "l": covered.level, "p": covered.pane})
-            parts.append(
-                f"SELECT {shown} FROM {answer.scan(reach.segments)} p JOIN {name} c"
-                f" ON p.{LEVEL} = c.l AND p.{PANE} = c.p WHERE {reach.route.condition.sql}"
-            )
-    return parts
 
 
 def _windows_at(answer: SharedAnswer, rows: str, when: str) -> str:

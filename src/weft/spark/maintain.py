@@ -33,7 +33,7 @@ from weft.spark.compact_results import ResultsCompactor
 from weft.spark.forget import Bounds, forget, is_past
 from weft.spark.keep import PARTS, ROW_GROUP, schema_of
 from weft.spark.match import TARGET
-from weft.spark.needed import Selected, needed_from, selections
+from weft.spark.needed import Reader, needed_from, readers
 from weft.spark.rows import DIFF, END, EVALUATION, TIME, instant
 from weft.spark.sources import HELPERS
 from weft.spark.world import QueryState, World, load_world
@@ -56,13 +56,13 @@ class Maintainer:
     ) -> None:
         self._spark, self._catalog, self._root = spark, catalog, root
         self._plans, self._settings = plans, settings
-        self._selections: dict[int, list[Selected]] = {}
+        self._readers: dict[int, list[Reader]] = {}
         self._bounds = Bounds()
 
     def run(self) -> None:
         with self._catalog.read() as view:
             world = load_world(view, self._root, self._plans)
-            self._selections = selections(view)
+            self._readers = readers(view)
         for state in world.streams.values():
             self._prune(world, state.record, state.segments)
             self._release(state.record)
@@ -127,7 +127,7 @@ class Maintainer:
                 change.drop_segments(change.segments(record.owner, *parts))
 
     def _needed_from(self, world: World, record: StreamRecord) -> int | None:
-        return needed_from(world, record, self._selections.get(record.id, ()))
+        return needed_from(world, record, self._readers.get(record.id, ()))
 
     # compaction
 
@@ -155,7 +155,7 @@ class Maintainer:
         if cut is not None:
             rows = rows.where(F.col(END) > instant(cut))
         if part == "lists":  # those of dropped classes go
-            live = {query.class_id for query, _ in self._selections.get(record.id, ())}
+            live = {query.class_id for query, _ in self._readers.get(record.id, ())}
             rows = rows.where(F.col(TARGET).isin(*live))
             rows = rows.coalesce(1).sortWithinPartitions(TARGET, time)
         elif time is not None:
@@ -188,7 +188,7 @@ class Maintainer:
             state = QueryState(record, self._plans[record.id], [], None)
             columns = (*stored.answer_columns(state), Column(DIFF, "BIGINT"))
             return stored.struct_of((*columns, Column(EVALUATION, "BIGINT")))
-        found = [s for _, s in self._selections.get(record.id, ())]
+        found = self._readers.get(record.id)
         with self._catalog.read() as view:
             derived = load_selections(view, record.id).derived if found else ()
         return schema_of(part, record.definition.columns, derived)

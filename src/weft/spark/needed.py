@@ -8,28 +8,42 @@ from collections.abc import Iterable
 from weft.catalog.records import QueryRecord, Segment, StreamRecord
 from weft.catalog.view import View
 from weft.logical.relations import Kind
-from weft.logical.windows import Cumulating, Hopping, LastRows, Session, bounds, microseconds
+from weft.logical.windows import (
+    Cumulating,
+    Hopping,
+    LastRows,
+    Session,
+    Window,
+    bounds,
+    microseconds,
+)
 from weft.optimizer.codec import load
 from weft.optimizer.selections import Selection
 from weft.plan.recompute import PlannedSource
 from weft.spark.world import QueryState, World
 
-Selected = tuple[QueryRecord, Selection]
+Reader = tuple[QueryRecord, Window]
 
 
-def selections(view: View) -> dict[int, list[Selected]]:
-    """The selections that read the rows of each stream."""
-    found: dict[int, list[Selected]] = defaultdict(list)
+def readers(view: View) -> dict[int, list[Reader]]:
+    """The shared queries that read rows of each stream, and the windows in which they do: selections,
+    and aggregates over windows that slide, for the rows at their edges."""
+    found: dict[int, list[Reader]] = defaultdict(list)
     for query in view.sharing():
         value = load(query.shared)
         if isinstance(value, Selection):
-            found[int(query.reads[0].split(":")[1])].append((query, value))
+            found[_stream_id(query)].append((query, value.window))
+        elif value.edges is not None:
+            window = load(view.class_of(query.class_id).definition).window
+            found[_stream_id(query)].append((query, window))
     return found
 
 
-def needed_from(
-    world: World, record: StreamRecord, selected: Iterable[Selected] = ()
-) -> int | None:
+def _stream_id(query: QueryRecord) -> int:
+    return int(query.reads[0].split(":")[1])
+
+
+def needed_from(world: World, record: StreamRecord, readers: Iterable[Reader] = ()) -> int | None:
     """The earliest event time that RETAIN or a registered query still needs; None: everything."""
     retain = record.definition.retain
     if retain is None or record.clock is None:
@@ -43,7 +57,7 @@ def needed_from(
             if relation.kind is Kind.STREAM and relation.name.lower() == record.name.lower():
                 needs.append(need_of(world, state, planned))
     segments = world.streams[record.name.lower()].segments
-    needs += [_selected_need(record, segments, *each) for each in selected]
+    needs += [_shown_from(record, segments, *each) for each in readers]
     return None if any(need is None for need in needs) else min(needs)
 
 
@@ -66,14 +80,14 @@ def need_of(world: World, state: QueryState, planned: PlannedSource) -> int | No
     return bounds(window, clock)[0]
 
 
-def _selected_need(
-    record: StreamRecord, segments: list[Segment], query: QueryRecord, selection: Selection
+def _shown_from(
+    record: StreamRecord, segments: list[Segment], query: QueryRecord, window: Window
 ) -> int | None:
-    """The earliest row that a selection shows at the clock; None: every row that it may see."""
-    if isinstance(selection.window, LastRows):
-        low = _nth_newest(segments, selection.window.count, record.clock)
+    """The earliest row that a window shows at the clock; None: every row that it may see."""
+    if isinstance(window, LastRows):
+        low = _nth_newest(segments, window.count, record.clock)
     else:
-        low, _ = bounds(selection.window, record.clock)
+        low, _ = bounds(window, record.clock)
     return max((t for t in (low, *query.horizons.values()) if t is not None), default=None)
 
 

@@ -148,7 +148,7 @@ class Registration:
         eager = {
             need.key
             for draft, need in zip(self._drafts, self.placement.needs, strict=True)
-            if draft.is_eager and need.value.window is not None and not need.value.is_versioned
+            if draft.is_eager and need.value.is_closing
         }
         since = self._since()
         values = {need.key: need.value for need in self.placement.needs}

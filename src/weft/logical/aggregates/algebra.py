@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from weft.logical.statistics import Statistic
+from weft.logical.statistics import Lift, Statistic
 
 if TYPE_CHECKING:
     from weft.logical.aggregates.defined import SqlAggregate
@@ -80,8 +80,16 @@ class Call:
 
     def fold(self, aggregate: str, where: str | None = None) -> str:
         """An aggregate under this call's filter, and one more condition where given."""
+        kept = self._kept(where)
+        return f"{aggregate} FILTER (WHERE {kept})" if kept else aggregate
+
+    def lift(self, template: str, *arguments: str, where: str | None = None) -> Lift:
+        """The fold of one row under this call's filter, and one more condition where given."""
+        return Lift(template, arguments, self._kept(where))
+
+    def _kept(self, where: str | None) -> str | None:
         parts = [f"({c})" for c in (self.condition and self.condition.sql, where) if c]
-        return f"{aggregate} FILTER (WHERE {' AND '.join(parts)})" if parts else aggregate
+        return " AND ".join(parts) or None
 
 
 @dataclass(frozen=True, slots=True)

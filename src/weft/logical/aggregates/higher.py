@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from weft.logical.aggregates.algebra import Aggregate, Call, Kind, Lowered
 from weft.logical.aggregates.moments import (
+    APART,
     ONE_MERGED,
     finished,
+    lifted,
     merge_in_duck,
     merge_in_spark,
     require_number,
@@ -45,6 +47,7 @@ def state_of_four(call: Call) -> Statistic:
     return Statistic(
         call.key("moments4", what.key), FOUR, f"CASE WHEN {n} > 0 THEN named_struct({fields}) END",
         merge_in_spark(FOUR, FOUR_MERGED), merge_in_duck(FOUR_MERGED),
+        lift=call.lift(lifted({"avg": "{0}", "m2": APART, "m3": APART, "m4": APART}, "{0}"), x),
     )  # fmt: skip
 
 

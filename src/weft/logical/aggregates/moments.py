@@ -44,6 +44,10 @@ PAIR_MERGED = {
     "yy": "a.yy + b.yy + (b.y - a.y) * (b.y - a.y) * (a.n / {n}) * b.n",
     "xy": "a.xy + b.xy + (b.x - a.x) * (b.y - a.y) * (a.n / {n}) * b.n",
 }
+APART = "({0} - {0})"  # how far one value is from its average: 0, and NaN of what is not finite
+PAIR_LIFTED = {
+    "x": "{0}", "y": "{1}", "xx": APART, "yy": "({1} - {1})", "xy": f"{APART} * ({{1}} - {{1}})",
+}  # fmt: skip
 
 
 def merge_in_spark(type_: str, merged: dict[str, str]) -> str:
@@ -72,6 +76,7 @@ def state_of_one(call: Call, what: Argument) -> Statistic:
     return Statistic(
         call.key("moments", what.key), ONE, fold,
         merge_in_spark(ONE, ONE_MERGED), merge_in_duck(ONE_MERGED),
+        lift=call.lift(lifted({"avg": "{0}", "m2": APART}, "{0}"), x),
     )  # fmt: skip
 
 
@@ -91,7 +96,15 @@ def state_of_pair(call: Call, y: Argument, x: Argument) -> Statistic:
     return Statistic(
         call.key("comoments", y.key, x.key), PAIR, fold,
         merge_in_spark(PAIR, PAIR_MERGED), merge_in_duck(PAIR_MERGED),
+        lift=call.lift(lifted(PAIR_LIFTED, "{0}", "{1}"), a, b),
     )  # fmt: skip
+
+
+def lifted(fields: dict[str, str], *values: str) -> str:
+    """The state of one row that has all values, in DuckDB's SQL."""
+    parts = ", ".join(f"{name} := {value}" for name, value in fields.items())
+    tests = " AND ".join(f"{value} IS NOT NULL" for value in values)
+    return f"(CASE WHEN {tests} THEN struct_pack(n := 1::BIGINT, {parts}) END)"
 
 
 def require_number(call: Call, what: Argument) -> None:

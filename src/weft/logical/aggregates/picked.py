@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from weft.logical.aggregates.algebra import Aggregate, Argument, Call, CannotShare, Kind, Lowered
 from weft.logical.aggregates.kinds import is_portable, refuse_unstored
-from weft.logical.statistics import Statistic
+from weft.logical.statistics import Lift, Statistic
 
 TIMES = {"at": "_weft_time", "tick": "_weft_tick", "ord": "_weft_ord"}
 TIME_TYPES = "at:timestamp,tick:bigint,ord:bigint"
@@ -36,8 +36,21 @@ def _state(
         call.key(name, *([by.key] if by else []), value.key), type_,
         call.fold(f"{way}_by(named_struct({fields}), {order})", where),
         f"{way}_by({{}}, struct({stored})) FILTER (WHERE {{}} IS NOT NULL)",
-        duck if is_readable else None, is_light=False,
+        duck if is_readable else None, is_light=False, lift=_lift(call, by, value, where),
     )  # fmt: skip
+
+
+def _lift(call: Call, by: Argument | None, value: Argument, where: str | None) -> Lift:
+    if by is None:
+        return call.lift(struct_of_row({"v": "{0}"}), value.sql, where=where)
+    template = struct_of_row({"v": "{1}"}, {"by": "{0}"})
+    return call.lift(template, by.sql, value.sql, where=where)
+
+
+def struct_of_row(last: dict[str, str], first: dict[str, str] | None = None) -> str:
+    """A row's place in the order of event time, ties by arrival, and its values; DuckDB's SQL."""
+    fields = {**(first or {}), **TIMES, **last}
+    return f"struct_pack({', '.join(f'{name} := {sql}' for name, sql in fields.items())})"
 
 
 def _finished(state: Statistic, value: Argument) -> Lowered:

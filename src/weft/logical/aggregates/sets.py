@@ -14,7 +14,7 @@ from weft.logical.aggregates.averages import (
     duck_divided_decimal,
 )
 from weft.logical.aggregates.kinds import FLOATS, decimal, duck_type, is_portable, refuse_unstored
-from weft.logical.aggregates.picked import TIME_TYPES, TIMES
+from weft.logical.aggregates.picked import TIME_TYPES, TIMES, struct_of_row
 from weft.logical.statistics import Statistic
 
 SET_MERGE = "collect_union({})"
@@ -41,7 +41,16 @@ def set_of(call: Call, *arguments: Argument) -> Statistic:
         where = " AND ".join(f"{a.sql} IS NOT NULL" for a in arguments)
         fold = call.fold(f"collect_set(named_struct({fields}))", where)
         type_ = f"array<struct<{','.join(f'v{i}:{a.type}' for i, a in enumerate(arguments))}>>"
-    return Statistic(key, type_, fold, SET_MERGE, DUCK_SET_MERGE, is_light=False)
+    lift = call.lift(_set_of_one(len(arguments)), *map(_plain, arguments))
+    return Statistic(key, type_, fold, SET_MERGE, DUCK_SET_MERGE, is_light=False, lift=lift)
+
+
+def _set_of_one(count: int) -> str:
+    """The set of one row, in DuckDB's SQL."""
+    fields = ", ".join(f"v{i} := {{{i}}}" for i in range(count))
+    value = "{0}" if count == 1 else f"struct_pack({fields})"
+    tests = " AND ".join(f"{{{i}}} IS NOT NULL" for i in range(count))
+    return f"(CASE WHEN {tests} THEN [{value}] ELSE [] END)"
 
 
 def count_of_set(call: Call) -> Lowered:
@@ -93,11 +102,12 @@ def collect_set(call: Call) -> Lowered:
 def list_of(call: Call, what: Argument) -> Statistic:
     refuse_unstored(what.type)
     fields = ", ".join(f"'{n}', {sql}" for n, sql in {**TIMES, "v": what.sql}.items())
-    fold = call.fold(f"collect_list(named_struct({fields}))", f"{what.sql} IS NOT NULL")
+    test = f"{what.sql} IS NOT NULL"
+    fold = call.fold(f"collect_list(named_struct({fields}))", test)
     type_ = f"array<struct<{TIME_TYPES},v:{what.type}>>"
     return Statistic(
         call.key("list", what.key), type_, fold, "flatten(collect_list({}))", "flatten(list({}))",
-        is_light=False,
+        is_light=False, lift=call.lift(f"[{struct_of_row({'v': '{0}'})}]", what.sql, where=test),
     )  # fmt: skip
 
 

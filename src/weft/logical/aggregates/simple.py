@@ -13,7 +13,14 @@ from sqlglot import exp
 
 from weft.logical.aggregates.algebra import Aggregate, Argument, Call, CannotShare, Kind, Lowered
 from weft.logical.aggregates.averages import average
-from weft.logical.aggregates.kinds import FLOATS, INTEGERS, decimal, is_portable, refuse_unstored
+from weft.logical.aggregates.kinds import (
+    FLOATS,
+    INTEGERS,
+    decimal,
+    duck_type,
+    is_portable,
+    refuse_unstored,
+)
 from weft.logical.aggregates.sets import average_of_set, count_of_set, sum_of_set
 from weft.logical.statistics import Statistic
 
@@ -25,9 +32,11 @@ def counted(call: Call, *arguments: Argument) -> Statistic:
     shown = [a for a in arguments if not _is_never_null(a.node)]
     what = [a.key for a in shown] or ["*"]
     inside = ", ".join(a.sql for a in shown) or "*"
-    merge = "sum({})"
+    tests = " AND ".join(f"{{{i}}} IS NOT NULL" for i in range(len(shown)))
+    one = f"(CASE WHEN {tests} THEN 1 ELSE 0 END)::BIGINT" if tests else "1::BIGINT"
     return Statistic(
-        call.key("count", *what), "bigint", call.fold(f"count({inside})"), merge, f"CAST({merge} AS BIGINT)"
+        call.key("count", *what), "bigint", call.fold(f"count({inside})"), "sum({})",
+        "CAST(sum({}) AS BIGINT)", lift=call.lift(one, *(a.sql for a in shown)),
     )  # fmt: skip
 
 
@@ -40,10 +49,11 @@ def summed(call: Call, argument: Argument) -> Statistic:
     type_ = sum_type(argument.type)
     fold = call.fold(f"sum({argument.sql})")
     if decimal(type_):
-        merge = f"CAST(sum({{}}) AS {type_.upper()})"
-        return Statistic(call.key("sum", argument.key), type_, fold, merge, merge)
-    duck = "CAST(sum({}) AS BIGINT)" if type_ == "bigint" else "sum({})"
-    return Statistic(call.key("sum", argument.key), type_, fold, "sum({})", duck)
+        merge = duck = f"CAST(sum({{}}) AS {type_.upper()})"
+    else:
+        merge, duck = "sum({})", "CAST(sum({}) AS BIGINT)" if type_ == "bigint" else "sum({})"
+    lift = call.lift(f"CAST({{0}} AS {duck_type(type_)})", argument.sql)
+    return Statistic(call.key("sum", argument.key), type_, fold, merge, duck, lift=lift)
 
 
 def halves(call: Call, argument: Argument) -> Statistic:
@@ -59,6 +69,7 @@ def halves(call: Call, argument: Argument) -> Statistic:
         f"named_struct('high', {high}, 'low', {low})",
         "named_struct('high', sum({}.high), 'low', sum({}.low))",
         "struct_pack(high := CAST(sum({}.high) AS BIGINT), low := CAST(sum({}.low) AS BIGINT))",
+        lift=call.lift("struct_pack(high := {0} >> 32, low := {0} & 4294967295)", argument.sql),
     )  # fmt: skip
 
 
@@ -94,7 +105,10 @@ def count_if(call: Call) -> Lowered:
     (what,) = call.arguments
     key = f"{call.condition.key} and {what.key}" if call.condition else what.key
     fold = call.fold("count(*)", what.sql)
-    one = Statistic(f"count(*) filter({key})", "bigint", fold, "sum({})", "CAST(sum({}) AS BIGINT)")
+    one = Statistic(
+        f"count(*) filter({key})", "bigint", fold, "sum({})", "CAST(sum({}) AS BIGINT)",
+        lift=call.lift("1::BIGINT", where=what.sql),
+    )  # fmt: skip
     return Lowered((one,), f"coalesce(`{one.column}`, 0L)", _or_zero(one), "bigint")
 
 
@@ -142,8 +156,11 @@ def avg(call: Call) -> Lowered:
     (what,) = call.arguments
     many = counted(call, what)
     if what.type == "bigint":  # Spark sums these as doubles, so that nothing overflows
-        fold = call.fold(f"sum(CAST({what.sql} AS DOUBLE))")
-        total = Statistic(call.key("sum_double", what.key), "double", fold, "sum({})", "sum({})")
+        as_double = f"CAST({what.sql} AS DOUBLE)"
+        total = Statistic(
+            call.key("sum_double", what.key), "double", call.fold(f"sum({as_double})"), "sum({})",
+            "sum({})", lift=call.lift("{0}", as_double),
+        )  # fmt: skip
     else:
         total = summed(call, what)
     return replace(average(total, many, what.type), is_total=_is_safe(what.type))
@@ -162,8 +179,8 @@ def extreme(name: str) -> Lower:
         fold = call.fold(f"{name}({what.sql})")
         duck = f"{name}({{}})" if is_portable(what.type) else None
         is_light = what.type not in ("string", "binary") and is_portable(what.type)
-        merge = f"{name}({{}})"
-        return _itself(Statistic(call.key(name, what.key), what.type, fold, merge, duck, is_light))
+        key, lift = call.key(name, what.key), call.lift("{0}", what.sql)
+        return _itself(Statistic(key, what.type, fold, f"{name}({{}})", duck, is_light, lift))
 
     return lower
 
@@ -177,7 +194,8 @@ def bitwise(name: str) -> Lower:
             raise CannotShare("bit_xor with DISTINCT is not shared")
         merge = f"{name}({{}})"
         fold = call.fold(f"{name}({what.sql})")
-        return _itself(Statistic(call.key(name, what.key), what.type, fold, merge, merge))
+        key, lift = call.key(name, what.key), call.lift("{0}", what.sql)
+        return _itself(Statistic(key, what.type, fold, merge, merge, lift=lift))
 
     return lower
 
