@@ -13,6 +13,7 @@ from weft.logical.windows import Cumulating, Hopping, Landmark, LastRows, Sessio
 from weft.sql.intervals import interval_from_text
 from weft.sql.parse import parse
 from weft.sql.statements import (
+    AlterQuery,
     CreateQuery,
     CreateStream,
     CreateTable,
@@ -370,6 +371,13 @@ def test_create_aggregate() -> None:
     ]
     assert made.finish.sql("spark") == "pv / SIZE(parts)"
     assert parse(statement.text)[0].definition.finish == made.finish
+
+
+@pytest.mark.parametrize("kind", ["QUERY", "CONTINUOUS QUERY"])
+def test_alter_query(kind: str) -> None:
+    (found,) = parse(f"ALTER {kind} q SET (answers = 'Eager', keep = '1 day')")
+    assert isinstance(found, AlterQuery)
+    assert (found.name, dict(found.options)) == ("q", {"answers": "Eager", "keep": "1 day"})
 
 
 def test_drop_aggregate() -> None:
