@@ -201,14 +201,14 @@ class Engine:
     # registering, and rows that come in
 
     def create_stream(
-        self, definition: StreamDefinition, or_replace: bool, if_not_exists: bool
+        self, definition: StreamDefinition, or_replace: bool, if_not_exists: bool, **place: int
     ) -> None:
-        registry.create_stream(self, definition, or_replace, if_not_exists)
+        registry.create_stream(self, definition, or_replace, if_not_exists, **place)
 
     def create_table(
-        self, definition: TableDefinition, or_replace: bool, if_not_exists: bool
+        self, definition: TableDefinition, or_replace: bool, if_not_exists: bool, **place: int
     ) -> bool:
-        return registry.create_table(self, definition, or_replace, if_not_exists)
+        return registry.create_table(self, definition, or_replace, if_not_exists, **place)
 
     def create_query(self, statement: CreateQuery) -> QueryRecord:
         return registry.create_query(self, statement)
