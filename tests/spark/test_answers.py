@@ -149,7 +149,7 @@ def test_a_failing_query_is_marked_and_the_others_go_on(db, create) -> None:
     ("sql", "kind", "code", "place"),
     [
         ("SELECT k + DATE '2026-01-01' AS x FROM s", TypeProblem, None, (None, None)),
-        ("SELECT v, count(*) AS n FROM s", SqlError, "WEFT_NOT_GROUPED", (None, None)),
+        ("SELECT v, count(*) AS n FROM s", SqlError, "WEFT_NOT_GROUPED", (1, 41)),
         ("SELECT sum(k || 'x', v) AS x FROM s", SqlError, None, (None, None)),
         ("SELECT k FROM s UNION SELECT k, v FROM s", SqlError, "WEFT_COLUMN_COUNT", (None, None)),
         ("SELECT array(v) + 1 AS x FROM s", TypeProblem, "WEFT_TYPE_MISMATCH", (1, None)),
@@ -174,14 +174,15 @@ def test_what_spark_refuses_is_refused_at_once(db, sql, kind, code, place) -> No
 def test_names_are_unique_across_kinds_and_ignore_case(db, create) -> None:
     db.sql(STREAM)
     create("q", "SELECT k FROM s")
-    for statement in (
-        "CREATE STREAM Q (a INT)",
-        "CREATE TABLE S (a INT)",
-        "CREATE CONTINUOUS QUERY s AS SELECT 1 AS x",
-        "CREATE CONTINUOUS QUERY Q AS SELECT 1 AS x",
+    for statement, column in (
+        ("CREATE STREAM Q (a INT)", 15),
+        ("CREATE TABLE S (a INT)", 14),
+        ("CREATE CONTINUOUS QUERY s AS SELECT 1 AS x", 25),
+        ("CREATE CONTINUOUS QUERY Q AS SELECT 1 AS x", 25),
     ):
-        with pytest.raises(NameTaken):
+        with pytest.raises(NameTaken) as taken:
             db.sql(statement)
+        assert (taken.value.line, taken.value.column) == (1, column)
     with pytest.raises(SqlError) as refused:
         db.sql("DROP STREAM s")
     assert refused.value.code == "WEFT_IN_USE"

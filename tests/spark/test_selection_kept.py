@@ -170,7 +170,7 @@ def test_options_are_checked(tmp_path, spark) -> None:
         db.sql("CREATE CONTINUOUS QUERY n AS SELECT count(*) AS n FROM s")
         for text in (
             "ALTER QUERY q SET (materialize = 'sometimes')",
-            "ALTER QUERY q SET (answers = 'eager')",
+            "ALTER QUERY q SET (answers = 'often')",
             "ALTER QUERY n SET (materialize = 'none')",
             "ALTER QUERY q SET (colour = 'red')",
             "CREATE CONTINUOUS QUERY m WITH (materialize = 'none') AS SELECT count(*) AS n FROM s",

@@ -11,8 +11,10 @@ from weft.errors import InvalidWindow, SqlError, SyntaxProblem, Unsupported
 from weft.logical.relations import Column, Emit
 from weft.logical.windows import Cumulating, Hopping, Landmark, LastRows, Session, Sliding, Snapshot
 from weft.sql.intervals import interval_from_text
+from weft.sql.options import check_query_options
 from weft.sql.parse import parse
 from weft.sql.statements import (
+    AlterQuery,
     CreateQuery,
     CreateStream,
     CreateTable,
@@ -370,6 +372,29 @@ def test_create_aggregate() -> None:
     ]
     assert made.finish.sql("spark") == "pv / SIZE(parts)"
     assert parse(statement.text)[0].definition.finish == made.finish
+
+
+@pytest.mark.parametrize("kind", ["QUERY", "CONTINUOUS QUERY"])
+def test_alter_query(kind: str) -> None:
+    (found,) = parse(f"ALTER {kind} q SET (answers = 'Eager', keep = '1 day')")
+    assert isinstance(found, AlterQuery)
+    assert (found.name, dict(found.options)) == ("q", {"answers": "Eager", "keep": "1 day"})
+
+
+@pytest.mark.parametrize(
+    ("options", "column"),
+    [
+        ("colour = 'red'", 8),
+        ("answers = 'lazy', anwsers = 'eager'", 26),
+        ("answers = 'often'", 8),
+        ("keep = '-1 day'", 8),
+    ],
+)
+def test_a_bad_option_of_a_query_is_shown_where_it_stands(options: str, column: int) -> None:
+    (found,) = parse(f"ALTER QUERY q\n  SET ({options})")
+    with pytest.raises(SqlError) as caught:
+        check_query_options(found)
+    assert (caught.value.line, caught.value.column) == (2, column)
 
 
 def test_drop_aggregate() -> None:

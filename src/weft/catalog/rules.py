@@ -14,14 +14,14 @@ def kind_of(record: Record) -> str:
     return {StreamRecord: "stream", TableRecord: "table", QueryRecord: "query"}[type(record)]
 
 
-def taken(old: Record, kind: str) -> NameTaken:
+def taken(old: Record, kind: str, **place: int) -> NameTaken:
     same = kind_of(old) == kind
     hint = (
         f"use another name, or CREATE OR REPLACE {CREATE_WORDS[kind]}"
         if same
         else "use another name"
     )
-    return NameTaken(f'{kind_of(old)} "{old.name}" already exists', hint=hint)
+    return NameTaken(f'{kind_of(old)} "{old.name}" already exists', hint=hint, **place)
 
 
 def unknown(view: View, name: str, kind: str, found: Record | None, **place: int) -> UnknownName:
@@ -54,8 +54,9 @@ def readers_above(view: View, record: Record) -> list[QueryRecord]:
 def refuse_if_read(view: View, record: Record) -> None:
     readers = readers_of(view, record)
     if readers:
+        many = "1 query" if len(readers) == 1 else f"{len(readers)} queries"
         raise SqlError(
-            f'{kind_of(record)} "{record.name}" is read by {len(readers)} queries',
+            f'{kind_of(record)} "{record.name}" is read by {many}',
             detail="read by " + ", ".join(readers[:8]),
             hint="drop those queries first",
             code="WEFT_IN_USE",
@@ -84,7 +85,7 @@ def refuse_cycle(view: View, reads: tuple[str, ...], old: QueryRecord | None) ->
 
 
 def free_name(
-    change: Change, name: str, kind: str, or_replace: bool, if_not_exists: bool
+    change: Change, name: str, kind: str, or_replace: bool, if_not_exists: bool, **place: int
 ) -> Record | bool | None:
     """Make room for a stream's or table's name. False: it exists and that is fine."""
     old = change.find(name)
@@ -93,7 +94,7 @@ def free_name(
     if kind_of(old) == kind and if_not_exists:
         return False
     if not (kind_of(old) == kind and or_replace):
-        raise taken(old, kind)
+        raise taken(old, kind, **place)
     refuse_if_read(change, old)
     change.remove(old)
     return old

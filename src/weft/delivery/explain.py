@@ -35,6 +35,7 @@ from weft.errors import SqlError
 from weft.logical.aggregates import CannotShare
 from weft.logical.relations import Emit, Kind
 from weft.logical.windows import duration, instant
+from weft.optimizer.described import counted
 from weft.plan.patterns import Pattern, pattern_of
 from weft.plan.recompute import PlannedSource, RecomputePlan, Shape
 from weft.plan.select import is_selection as selects_rows
@@ -287,17 +288,17 @@ def _text(found: Explanation) -> str:
 
 def _source_lines(source: SourceExplained) -> list[str]:
     others = len(source.also_read_by)
-    shared = f", also read by {others} other queries" if others else ""
+    shared = f", also read by {counted(others, 'other query')}" if others else ""
     return [
         f"reads      {source.kind} {source.name}, {source.window}, {source.reading}",
-        f"           {source.rows:,} rows in {source.segments} segments{shared}",
+        f"           {_size(source)}{shared}",
     ]
 
 
 def _so_far(found: Explanation) -> str:
     if found.rows_out is None:
-        return f"{found.evaluations} evaluations of the stream"
-    rows = f"{found.evaluations} evaluations, {found.rows_out:,} rows out"
+        return f"{counted(found.evaluations, 'evaluation')} of the stream"
+    rows = f"{counted(found.evaluations, 'evaluation')}, {counted(found.rows_out, 'row')} out"
     return f"{rows}, the last took {found.last_ms} ms"
 
 
@@ -319,13 +320,15 @@ def _mermaid(found: Explanation) -> str:
     for index, source in enumerate(found.sources):
         lines.append(f'  s{index}[("{_box(source)}")] -->|"{label(source.window)}"| q')
     why = f"not shared: {found.not_shared}" if found.not_shared else ""
-    box = label(found.strategy, why, f"{found.evaluations} evaluations")
+    box = label(found.strategy, why, counted(found.evaluations, "evaluation"))
     lines.append(f'  q["{box}"] -->|"{label(found.pattern)}"| a')
     lines.append(f'  a(["{label(found.name or "query", found.emits)}"])')
     return "\n".join(lines)
 
 
 def _box(source: SourceExplained) -> str:
-    return label(
-        f"{source.kind} {source.name}", f"{source.rows:,} rows in {source.segments} segments"
-    )
+    return label(f"{source.kind} {source.name}", _size(source))
+
+
+def _size(source: SourceExplained) -> str:
+    return f"{counted(source.rows, 'row')} in {counted(source.segments, 'segment')}"

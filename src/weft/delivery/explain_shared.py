@@ -142,6 +142,8 @@ def explain_shared(view: View, record: QueryRecord) -> SharedExplained:
     answers, why = answers_of(found.value, found.eager_from)
     if finish.on_spark:
         answers, why = "finished on Spark", stored_why(record, finish.on_spark)
+    elif is_for_sketches(view, found):
+        why = f"{why}, since what its sketches estimate depends on the order of merging"
     return SharedExplained(
         answers, why, found.id, window_text(found.value), readable(found.value.predicate.text),
         [d.key for d in found.value.dimensions],
@@ -186,6 +188,13 @@ def answers_of(value: AggregateClass, eager_from: int | None) -> tuple[str, str]
         return "eager", "every window is merged when it falls due"
     since = instant(to_instant(eager_from))
     return "eager", f"windows that end after {since} are merged when they fall due"
+
+
+def is_for_sketches(view: View, found: LiveClass) -> bool:
+    """Whether a class is eager only because of what sketches some of its queries have."""
+    finishes = [finish_of(q.shared) for q in view.sharing() if q.class_id == found.id]
+    eager = [finish for finish in finishes if finish.policy == "eager"]
+    return bool(eager) and not any(finish.is_repeatable for finish in eager)
 
 
 def columns_of(atoms: tuple[Atom, ...]) -> list[ColumnExplained]:

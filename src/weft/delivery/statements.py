@@ -53,8 +53,9 @@ class Executor:
 
     @execute.register
     def _(self, statement: st.CreateStream) -> None:
+        place = {"line": statement.line, "column": statement.column}
         self._engine.create_stream(
-            statement.definition, statement.or_replace, statement.if_not_exists
+            statement.definition, statement.or_replace, statement.if_not_exists, **place
         )
 
     @execute.register
@@ -66,7 +67,10 @@ class Executor:
             definition = TableDefinition(
                 definition.name, columns, definition.is_retroactive, definition.options
             )
-        made = self._engine.create_table(definition, statement.or_replace, statement.if_not_exists)
+        place = {"line": statement.line, "column": statement.column}
+        made = self._engine.create_table(
+            definition, statement.or_replace, statement.if_not_exists, **place
+        )
         if made and statement.select is not None:
             self._engine.push(definition.name, answer)
 

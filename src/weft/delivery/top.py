@@ -24,6 +24,7 @@ from rich.text import Text
 
 from weft.delivery.formats import printable, show_lag, show_time
 from weft.logical.windows import duration
+from weft.optimizer.described import counted
 
 try:
     import termios
@@ -93,7 +94,8 @@ def draw(look: Look, width: int, height: int | None = None) -> Group:
 def _headline(look: Look) -> Text:
     status = look.status
     state = ("running", "bold green") if status.is_running else ("not running", "bold yellow")
-    counts = f"{len(status.streams)} streams, {len(status.queries)} queries"
+    streams, queries = len(status.streams), len(status.queries)
+    counts = f"{counted(streams, 'stream')}, {counted(queries, 'query')}"
     moment = f"{look.now:%H:%M:%S} UTC"
     parts = [("weft top  ", "bold"), state, (f"  {counts}  {moment}  ", "dim"), (look.place, "dim")]
     return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")

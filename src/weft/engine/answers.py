@@ -14,10 +14,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from weft.catalog.change import Change
+from weft.catalog.records import QueryRecord
 from weft.engine import selecting
 from weft.logical.windows import Hopping, microseconds
+from weft.optimizer.codec import dump, load
+from weft.optimizer.described import BEGINNING
 from weft.optimizer.network import load_network, policies_of
-from weft.optimizer.nodes import LiveClass
+from weft.optimizer.nodes import Finish, LiveClass
 
 if TYPE_CHECKING:
     from weft.engine.core import Engine
@@ -88,3 +91,26 @@ def _step(found: LiveClass) -> int:
     """How often a window of the class closes, in microseconds."""
     window = found.value.window
     return microseconds(window.slide if isinstance(window, Hopping) else window.step)
+
+
+def switch_answers(change: Change, record: QueryRecord, asked: str) -> None:
+    """Let a query ask for lazy or eager answers, as ALTER QUERY says, and its class follow.
+
+    Where CREATE takes the option and it makes no difference, here neither: answers that are stored
+    as they come, selections, totals, and windows that change before they close.
+    """
+    finish = load(record.shared) if record.shared else None
+    if not isinstance(finish, Finish) or finish.answering(asked) == finish:
+        return
+    change.set_query(record.id, shared=dump(finish.answering(asked)))
+    row = change.class_of(record.class_id)
+    value = load(row.definition)
+    if not value.is_closing:
+        return
+    wants_eager = "eager" in policies_of(change, row.stream_id)[row.id]
+    if wants_eager and row.eager_from is None:
+        stream = next(s for s in change.streams() if s.id == row.stream_id)
+        since = BEGINNING if stream.clock is None else stream.clock
+        change.set_class(row.id, eager_from=since)  # windows that end later are kept ready
+    elif not wants_eager and row.eager_from is not None:
+        change.set_class(row.id, eager_from=None)

@@ -18,7 +18,7 @@ from weft.catalog.records import QueryRecord, StreamRecord, TableRecord, to_micr
 from weft.catalog.rules import unknown
 from weft.catalog.store import Catalog
 from weft.catalog.view import View
-from weft.engine import aggregates, data, ready, registry, selecting
+from weft.engine import aggregates, altering, data, ready, registry
 from weft.engine.answers import Reads
 from weft.engine.plans import Plans
 from weft.engine.weaver import Weaver
@@ -201,14 +201,14 @@ class Engine:
     # registering, and rows that come in
 
     def create_stream(
-        self, definition: StreamDefinition, or_replace: bool, if_not_exists: bool
+        self, definition: StreamDefinition, or_replace: bool, if_not_exists: bool, **place: int
     ) -> None:
-        registry.create_stream(self, definition, or_replace, if_not_exists)
+        registry.create_stream(self, definition, or_replace, if_not_exists, **place)
 
     def create_table(
-        self, definition: TableDefinition, or_replace: bool, if_not_exists: bool
+        self, definition: TableDefinition, or_replace: bool, if_not_exists: bool, **place: int
     ) -> bool:
-        return registry.create_table(self, definition, or_replace, if_not_exists)
+        return registry.create_table(self, definition, or_replace, if_not_exists, **place)
 
     def create_query(self, statement: CreateQuery) -> QueryRecord:
         return registry.create_query(self, statement)
@@ -217,7 +217,7 @@ class Engine:
         registry.create_queries(self, statements)
 
     def alter_query(self, statement: AlterQuery) -> None:
-        selecting.alter_query(self, statement)
+        altering.alter_query(self, statement)
 
     def create_aggregate(self, statement: CreateAggregate) -> None:
         aggregates.create_aggregate(self, statement)

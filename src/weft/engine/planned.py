@@ -63,7 +63,7 @@ def planned_query(
     refuse_cycle(view, reads, old)
     drafted = plan_recompute(bound)
     if "materialize" in statement.options and not is_selection(drafted):
-        raise not_a_selection(statement.name, "materialize")
+        raise not_a_selection(statement.name)
     plan = engine.plans.written_out(view, drafted)
     load_shared(view, world, plan)
     analyses = engine.analyses

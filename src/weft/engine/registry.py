@@ -20,14 +20,18 @@ if TYPE_CHECKING:
 
 
 def create_stream(
-    engine: Engine, definition: StreamDefinition, or_replace: bool, if_not_exists: bool
+    engine: Engine,
+    definition: StreamDefinition,
+    or_replace: bool,
+    if_not_exists: bool,
+    **place: int,
 ) -> None:
     check_stream_options(definition)
     definition = with_absolute_path(definition)
     with engine.lock:
         ticks = engine.become_writer()
         with engine.catalog.write() as change:
-            old = free_name(change, definition.name, "stream", or_replace, if_not_exists)
+            old = free_name(change, definition.name, "stream", or_replace, if_not_exists, **place)
             if old is False:
                 return
             if isinstance(old, StreamRecord):
@@ -42,13 +46,18 @@ def create_stream(
 
 
 def create_table(
-    engine: Engine, definition: TableDefinition, or_replace: bool, if_not_exists: bool
+    engine: Engine,
+    definition: TableDefinition,
+    or_replace: bool,
+    if_not_exists: bool,
+    **place: int,
 ) -> bool:
     """Whether a table was made (False: there was one, and IF NOT EXISTS)."""
     with engine.lock:
         ticks = engine.become_writer()
         with engine.catalog.write() as change:
-            if free_name(change, definition.name, "table", or_replace, if_not_exists) is False:
+            old = free_name(change, definition.name, "table", or_replace, if_not_exists, **place)
+            if old is False:
                 return False
             tick = ticks.next()
             change.add_table(definition, tick)
@@ -80,7 +89,7 @@ def create_queries(engine: Engine, statements: Sequence[CreateQuery]) -> None:
                     continue
                 if old is not None and not (isinstance(old, QueryRecord) and statement.or_replace):
                     waiting.flush()
-                    raise taken(old, "query")
+                    raise taken(old, "query", line=statement.line, column=statement.column)
                 planned = waiting.planned(view, statement, old)
             if old is not None or not waiting.takes(planned):
                 waiting.flush()

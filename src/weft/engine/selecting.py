@@ -18,15 +18,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weft.catalog.change import Change
-from weft.catalog.records import QueryRecord, StreamRecord, dump_answer
-from weft.catalog.rules import unknown
+from weft.catalog.records import QueryRecord, StreamRecord
 from weft.catalog.view import View
-from weft.engine.keeping import with_keep
 from weft.errors import SqlError
 from weft.optimizer.codec import dump, load
 from weft.optimizer.selections import LiveSelection, Selection, load_selections
-from weft.sql.options import check_query_options
-from weft.sql.statements import AlterQuery
 
 if TYPE_CHECKING:
     from weft.engine.core import Engine
@@ -35,42 +31,18 @@ SPARSE = 1 / 64
 COPIES = 1.0  # rows in all lists together, for each row of the stream
 
 
-def alter_query(engine: Engine, statement: AlterQuery) -> None:
-    """Switch what is kept for a query, between two batches."""
-    check_query_options(statement)
-    with engine.lock:
-        engine.become_writer()
-        with engine.catalog.write() as change:
-            record = change.find(statement.name)
-            if not isinstance(record, QueryRecord):
-                place = {"line": statement.line, "column": statement.column}
-                raise unknown(change, statement.name, "query", record, **place)
-            _switch(change, record, statement)
-        engine.network_changed()
-
-
-def _switch(change: Change, record: QueryRecord, statement: AlterQuery) -> None:
-    if "keep" in statement.options:
-        change.set_query(record.id, columns=dump_answer(with_keep(record, statement.options)))
-        if len(statement.options) == 1:
-            return
+def switch_kept(change: Change, record: QueryRecord, policy: str) -> None:
+    """Let what is kept for a selection be what ALTER QUERY says."""
     selection = load(record.shared) if record.shared else None
-    policy = statement.options.get("materialize")
-    if policy is None or not isinstance(selection, Selection):
-        raise not_a_selection(record.name, "materialize" if policy else "answers")
+    if not isinstance(selection, Selection):
+        raise not_a_selection(record.name)
     stream = next(s for s in change.streams() if s.owner == record.reads[0])
-    found = replace(selection, policy=policy.lower())
-    change.set_query(record.id, shared=dump(_readied(found, stream, policy.lower() == "complete")))
+    found = replace(selection, policy=policy)
+    change.set_query(record.id, shared=dump(_readied(found, stream, policy == "complete")))
     choose_lists(change, stream, Counter())
 
 
-def not_a_selection(name: str, option: str) -> SqlError:
-    if option == "answers":
-        return SqlError(
-            "only materialize and keep can be altered",
-            hint="CREATE OR REPLACE the query to change how its windows are answered",
-            code="WEFT_UNKNOWN_OPTION",
-        )
+def not_a_selection(name: str) -> SqlError:
     return SqlError(
         f'query "{name}" has no option materialize: it does not select rows of one stream',
         hint="EXPLAIN says how it is answered; a shared aggregate has the option answers",

@@ -7,7 +7,7 @@ window are one class.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from weft.catalog.records import Keep
@@ -123,6 +123,15 @@ class Finish:
     on_spark: str | None = None  # why Spark finishes it; None: DuckDB does
     failures: tuple[tuple[str, str], ...] = ()  # columns that count failing rows, and what fails
     edges: EdgeRows | None = None  # of a sliding window only
+    is_repeatable: bool = True  # merging partials in another order gives the same answer
+
+    def answering(self, asked: str) -> Finish:
+        """The same with what `answers = ...` asks for, where there is a choice."""
+        if self.on_spark is not None:
+            asked = "auto"  # its answers are stored as they come
+        elif asked == "auto" and not self.is_repeatable:
+            asked = "eager"  # merged once, and then the same for every reader
+        return replace(self, policy=asked)
 
 
 @dataclass(frozen=True, slots=True)

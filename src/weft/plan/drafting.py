@@ -86,17 +86,13 @@ def draft(
         is_paned and emits_changes and on_spark is None,
     )
     edges = edge_rows(query, predicate, plan, type_of, aggregates) if slides else None
-    if on_spark:
-        policy = "auto"  # its answers are stored as they come: there is nothing to choose
-    elif policy == "auto" and not query.is_repeatable:
-        policy = "eager"  # merged once, and then the same for every reader
     finish = Finish(
         query.finish_duck, query.finish_spark, tuple(d.column for d in query.dimensions),
         statistics, query.is_global, query.finish.args.get("where") is not None,
-        plan.limit, plan.offset, plan.output_window or (), 0, policy,
-        query.definitions, on_spark, tuple(dict(failures).items()), edges,
-    )  # fmt: skip
-    return Sharing(query, Need(value, statistics, policy == "eager" and not slides), finish)
+        plan.limit, plan.offset, plan.output_window or (), 0, "auto",
+        query.definitions, on_spark, tuple(dict(failures).items()), edges, query.is_repeatable,
+    ).answering(policy)  # fmt: skip
+    return Sharing(query, Need(value, statistics, finish.policy == "eager" and not slides), finish)
 
 
 def tried_where(

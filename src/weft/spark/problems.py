@@ -99,9 +99,25 @@ def _place(error: PySparkException, text: str) -> tuple[int | None, int | None]:
         for candidate in (fragment, fragment.replace("`", "")):
             at = text.lower().find(candidate.lower()) if candidate else -1
             if at >= 0:
-                before = text[:at]
-                return before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1
-    return None, None
+                return _position(text, at)
+    return _named_in(error, text)
+
+
+def _named_in(error: PySparkException, text: str) -> tuple[int | None, int | None]:
+    """Where the expression that Spark names stands, after the first SELECT."""
+    named = (error.getMessageParameters() or {}).get("expression", "").strip('"')
+    select = re.search(r"\bselect\b", text, re.IGNORECASE)
+    if not named or select is None:
+        return None, None
+    found = re.compile(rf"(?<!\w){re.escape(named)}(?!\w)", re.IGNORECASE).search(
+        text, select.end()
+    )
+    return (None, None) if found is None else _position(text, found.start())
+
+
+def _position(text: str, at: int) -> tuple[int, int]:
+    before = text[:at]
+    return before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1
 
 
 def run_problem(error: BaseException, what: str) -> WeftError:

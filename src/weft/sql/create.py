@@ -32,6 +32,8 @@ class Preamble:
     or_replace: bool
     if_not_exists: bool
     name: str
+    line: int
+    column: int
 
 
 def parse_create(cursor: Cursor) -> Statement:
@@ -76,7 +78,8 @@ def _preamble(cursor: Cursor, what: str, or_replace: bool) -> Preamble:
             line=place.line,
             column=place.column,
         )
-    return Preamble(or_replace, if_not_exists, parse_new_name(cursor, what).text)
+    name = parse_new_name(cursor, what)
+    return Preamble(or_replace, if_not_exists, name.text, name.line, name.column)
 
 
 def _stream(cursor: Cursor, preamble: Preamble) -> CreateStream:
@@ -92,7 +95,9 @@ def _stream(cursor: Cursor, preamble: Preamble) -> CreateStream:
     definition = StreamDefinition(
         preamble.name, tuple(shape.columns), shape.time_column, shape.delay, retain, options
     )
-    return CreateStream(definition, preamble.or_replace, preamble.if_not_exists)
+    return CreateStream(
+        definition, preamble.or_replace, preamble.if_not_exists, preamble.line, preamble.column
+    )
 
 
 def _retain(cursor: Cursor) -> timedelta | None:
@@ -136,7 +141,10 @@ def _table(cursor: Cursor, preamble: Preamble) -> CreateTable:
         )
     _finish(cursor, "a table", "RETROACTIVE and then WITH (…) may follow the columns")
     definition = TableDefinition(preamble.name, tuple(shape.columns), is_retroactive, options)
-    return CreateTable(definition, select, preamble.or_replace, preamble.if_not_exists)
+    return CreateTable(
+        definition, select, preamble.or_replace, preamble.if_not_exists, preamble.line,
+        preamble.column,
+    )  # fmt: skip
 
 
 def _query(cursor: Cursor, preamble: Preamble) -> CreateQuery:
@@ -147,8 +155,9 @@ def _query(cursor: Cursor, preamble: Preamble) -> CreateQuery:
     select, emit = parse_select_and_emit(cursor, "CREATE CONTINUOUS QUERY … AS")
     text = raw(cursor.text, cursor.tokens)
     return CreateQuery(
-        preamble.name, select, text, emit, options, preamble.or_replace, preamble.if_not_exists
-    )
+        preamble.name, select, text, emit, options, preamble.or_replace, preamble.if_not_exists,
+        preamble.line, preamble.column,
+    )  # fmt: skip
 
 
 def _finish(cursor: Cursor, what: str, hint: str) -> None:

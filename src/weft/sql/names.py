@@ -6,7 +6,7 @@ from sqlglot.tokens import TokenType
 
 from weft.errors import SqlError, SyntaxProblem
 from weft.logical.relations import ARRIVAL, WINDOW_END, WINDOW_START, WINDOW_TIME
-from weft.sql.statements import Word
+from weft.sql.statements import Options, Word
 from weft.sql.tokens import NAMES, Cursor, Place, raw, take_name
 
 RESERVED_PREFIX = "_weft"
@@ -78,12 +78,12 @@ def _refused(problem: str, place: Place, hint: str) -> SqlError:
     )
 
 
-def parse_options(cursor: Cursor, word: str = "WITH") -> dict[str, str]:
+def parse_options(cursor: Cursor, word: str = "WITH") -> Options:
     """WITH (key = 'value', …), or nothing. Keys are lower-cased; numbers and booleans become text."""
+    options = Options()
     if not cursor.takes(word):
-        return {}
+        return options
     inside = cursor.parenthesized("the options")
-    options: dict[str, str] = {}
     while not inside.is_done:
         key_place = inside.place
         key = _option_key(inside)
@@ -95,6 +95,7 @@ def parse_options(cursor: Cursor, word: str = "WITH") -> dict[str, str]:
                 column=key_place.column,
             )
         inside.expect("=", after=f'the option "{key}"', hint=f"write {key} = '<value>'")
+        options.places[key] = {"line": key_place.line, "column": key_place.column}
         options[key] = _option_value(inside, key)
         if inside.is_done:
             break

@@ -60,26 +60,30 @@ POLICIES = {
 def check_query_options(statement: CreateQuery | AlterQuery) -> None:
     """WITH (answers = …), (materialize = …) and (keep = …) are what a query may say."""
     known = [*POLICIES, "keep"]
+    places = getattr(statement.options, "places", {})
     for key, value in statement.options.items():
+        place = places.get(key, {})
         if key not in known:
             raise SqlError(
                 f'a query has no option "{key}"',
                 detail="its options are " + ", ".join(known),
                 hint=did_you_mean(key, known) or "write WITH (answers = 'lazy')",
                 code="WEFT_UNKNOWN_OPTION",
+                **place,
             )
         if key == "keep":
-            keep_of(value)
+            keep_of(value, **place)
         elif value.lower() not in POLICIES[key]:
             raise SqlError(
                 f"{key} cannot be '{value}'",
                 detail="it is one of " + ", ".join(POLICIES[key]),
                 hint=did_you_mean(value, POLICIES[key]) or "leave it out to let Weft choose",
                 code="WEFT_UNKNOWN_OPTION",
+                **place,
             )
 
 
-def keep_of(value: str) -> timedelta | None:
+def keep_of(value: str, **place: int) -> timedelta | None:
     """How long closed windows are kept; None: for ever."""
     if value.strip().lower() == "forever":
         return None
@@ -91,12 +95,14 @@ def keep_of(value: str) -> timedelta | None:
             detail=error.problem,
             hint="write keep = '7 days', or 'forever'",
             code="WEFT_KEEP",
+            **place,
         ) from None
     if found <= timedelta(0):
         raise SqlError(
             "keep needs an interval longer than zero",
             hint="leave it out to keep every window",
             code="WEFT_KEEP",
+            **place,
         )
     return found
 

@@ -91,7 +91,7 @@ def _drop(cursor: Cursor) -> Drop:
 
 
 def _alter(cursor: Cursor) -> AlterQuery:
-    form = "write ALTER QUERY <name> SET (materialize = 'complete')"
+    form = "write ALTER QUERY <name> SET (answers = 'eager')"
     if not (cursor.takes("QUERY") or cursor.takes("CONTINUOUS", "QUERY")):
         raise cursor.problem("only queries can be altered", hint=form)
     name = parse_name(cursor, "query")

@@ -66,11 +66,21 @@ class Select:
         return self._parsed.descriptors
 
 
+class Options(dict[str, str]):
+    """What WITH (...) or SET (...) says, by option, and where each stands in the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: dict[str, dict[str, int]] = {}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CreateStream:
     definition: StreamDefinition
     or_replace: bool = False
     if_not_exists: bool = False
+    line: int = 1
+    column: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +89,8 @@ class CreateTable:
     select: Select | None = None  # CREATE TABLE t AS SELECT ...
     or_replace: bool = False
     if_not_exists: bool = False
+    line: int = 1
+    column: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +102,8 @@ class CreateQuery:
     options: Mapping[str, str] = field(default_factory=dict)
     or_replace: bool = False
     if_not_exists: bool = False
+    line: int = 1
+    column: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
