@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.psoup import arriving, matching, reading
+from bench.psoup import arriving, matching, ranked, reading
 from bench.psoup.draw import draw
 from bench.psoup.options import FULL, QUICK, parse
 from bench.psoup.stage import PSoupStage
@@ -17,6 +17,7 @@ EXPERIMENTS = {
     "arriving": arriving.measure,
     "matching": matching.matching,
     "registering": matching.registering,
+    "ranked": ranked.measure,
 }
 
 

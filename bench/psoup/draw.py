@@ -16,6 +16,8 @@ def draw(console: Console, figures: dict) -> None:
         figure_9(console, figures["arriving"])
     if figures.get("matching"):
         costs(console, figures["matching"])
+    if part := figures.get("ranked"):
+        ranked(console, part)
     if part := figures.get("registering"):
         console.print(
             f"{part['queries']:,} queries over {part['rows']:,} rows: registered in"
@@ -23,6 +25,16 @@ def draw(console: Console, figures: dict) -> None:
             f" takes {part['scan_seconds']:.2f} s, a read of all rows {part['read_ms']:.0f} ms",
             highlight=False,
         )
+
+
+def ranked(console: Console, part: dict) -> None:
+    points = part["points"]
+    ways = {"tree": "panes and edges", "rows": "the window's rows"}
+    series = {ways[way]: [(p["x"], p[way]) for p in points] for way in ways}
+    title = f"Section 6: MAX at any instant, {part['rows']:,} rows retained"
+    console.print(chart(title, series, x="tuples", y="ms"))
+    rows = [(f"{p['x']:,}", *(f"{p[way]:.1f}" for way in ways)) for p in points]
+    draw_table(console, title, ("tuples in the window", *(f"{w}, ms" for w in ways.values())), rows)
 
 
 def figure_7(console: Console, points: list[dict]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bench.report import parser
 
 ABOUT = "The experiments of the PSoup paper: selections by the thousand, read under three policies."
-EXPERIMENTS = ("reading", "arriving", "matching", "registering")
+EXPERIMENTS = ("reading", "arriving", "matching", "registering", "ranked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,16 @@ class Sizes:
     most_complete: int = 4_096  # queries
     matched: int = 1_000_000
     queries: int = 1_000
+    retained: int = 2**21  # rows that windows of any size are taken of
+    ranked: tuple[int, ...] = tuple(2**n for n in range(8, 21, 2))  # sizes of windows, in tuples
+    instants: int = 20  # reads of each
 
 
 FULL = Sizes(tuple(2**n for n in range(7, 17)))
 QUICK = Sizes(
     (2**7, 2**10, 2**13), per_point=2, repeat=2, on_spark=1, arrivals=(16, 128), batch=20_000,
-    unindexed=2_000, complete=2_000, most_complete=128, matched=50_000, queries=50,
+    unindexed=2_000, complete=2_000, most_complete=128, matched=50_000, queries=50, retained=2**16,
+    ranked=(2**8, 2**12), instants=3,
 )  # fmt: skip
 
 

@@ -10,7 +10,13 @@ SMALLER = "smaller than the target's"
 
 
 def judge(figures: dict) -> list[Target]:
-    return [*reading(figures), *arriving(figures), *matching(figures), *registering(figures)]
+    return [
+        *reading(figures),
+        *arriving(figures),
+        *matching(figures),
+        *registering(figures),
+        *ranked(figures),
+    ]
 
 
 def reading(figures: dict) -> list[Target]:
@@ -83,4 +89,16 @@ def registering(figures: dict) -> list[Target]:
         f"{part['queries']:,} queries registered over {part['rows']:,} rows and readable, over a scan",
         part["readable_seconds"] / part["scan_seconds"], 5.0, caveat="" if is_full else SMALLER,
         note="one Spark pass over all columns of the rows",
+    )]  # fmt: skip
+
+
+def ranked(figures: dict) -> list[Target]:
+    part = figures.get("ranked")
+    if not part:
+        return []
+    first, last = part["points"][0], part["points"][-1]
+    return [Target(
+        f"MAX at any instant, {last['x']:,} over {first['x']:,} tuples", last["tree"] / first["tree"],
+        4.0, note="grows with the logarithm: 20 bits over 8 are 2.5",
+        caveat="" if part["rows"] >= FULL.retained else SMALLER,
     )]  # fmt: skip
