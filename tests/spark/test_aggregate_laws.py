@@ -20,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import weft
 from weft.logical.aggregates import BUILT_IN, CannotShare
 from weft.logical.relations import Column, Kind, Relation
 from weft.optimizer.factors import EVERYTHING
@@ -415,3 +416,28 @@ def _nothing_on_duck(law: Laws, expected: list) -> None:
         )
         found = by_group(connection.sql(law.query.finish_duck).fetchall())
         check(found, {0: expected}, law.asked, "duckdb over nothing")
+
+
+@pytest.mark.parametrize("answers", ["lazy", "eager"])
+def test_equal_values_do_not_vary_however_large_they_are(tmp_path, answers) -> None:
+    """Their sum is infinite, or rounded; the average of each partial is the value itself."""
+    with weft.connect(tmp_path) as db:
+        db.sql("CREATE STREAM s (k INT, v DOUBLE, ts TIMESTAMP, WATERMARK FOR ts AS ts)")
+        db.sql(
+            f"CREATE CONTINUOUS QUERY q WITH (answers = '{answers}') AS"
+            " SELECT k, var_samp(v) AS a, stddev_pop(v) AS d, count(*) AS n"
+            " FROM s [RANGE 20 SECONDS SLIDE 10 SECONDS] GROUP BY k"
+        )
+        db.sql("CREATE CONTINUOUS QUERY t AS SELECT k, variance(v) AS a FROM s GROUP BY k")
+        values = (1.7e308, 0.1, -1e300)
+        for first in (0, 7, 14):  # panes of seven, three and eleven equal values
+            db.push("s", [
+                {"k": k, "v": v, "ts": f"2026-01-01T00:00:{second:02d}Z"}
+                for k, v in enumerate(values) for second in range(first, first + 7)
+            ])  # fmt: skip
+            db.run()
+        db.advance("s", datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC))
+        found = db.query("q").history().to_pylist()
+        assert max(row["n"] for row in found) == 20
+        assert {(row["a"], row["d"]) for row in found} == {(0.0, 0.0)}
+        assert {row["a"] for row in db.query("t").results().to_pylist()} == {0.0}

@@ -70,8 +70,9 @@ def merge_in_duck(merged: dict[str, str]) -> str:
 def state_of_one(call: Call, what: Argument) -> Statistic:
     require_number(call, what)
     x = f"CAST({what.sql} AS DOUBLE)"
-    n, mean = call.fold(f"count({x})"), call.fold(f"avg({x})")
-    m2 = call.fold(f"regr_sxx({x}, {x})")
+    n, m2 = call.fold(f"count({x})"), call.fold(f"regr_sxx({x}, {x})")
+    # the average of equal values is exactly that, also where their sum rounds or overflows
+    mean = f"CASE WHEN {m2} = 0 THEN {call.fold(f'max({x})')} ELSE {call.fold(f'avg({x})')} END"
     fold = f"CASE WHEN {n} > 0 THEN named_struct('n', {n}, 'avg', {mean}, 'm2', {m2}) END"
     return Statistic(
         call.key("moments", what.key), ONE, fold,
