@@ -61,12 +61,25 @@ def test_shared_answers_equal_the_same_sql_over_the_rows(seed, tmp_path):
 def register(db: weft.Database, rng: random.Random, live: dict[str, Drawn], count: int) -> None:
     drawn = [draw_query(rng, f"q{len(live)}_{i}_{rng.randint(0, 10**6)}") for i in range(count)]
     drawn += [twin(rng, each) for each in rng.sample(drawn, count // 5)]
+    names = rng.sample(sorted(live), min(len(live), count // 3))
+    drawn += [of_its_class(rng, live[name], len(live)) for name in names]
     db.sql(";\n".join(query.weft() for query in drawn))
     live |= {query.name: query for query in drawn}
     shown = db.sql("SHOW QUERIES").to_pylist()
     unshared = [r for r in shown if r["strategy"][:6] != "shared"]
     slide = {r["name"] for r in unshared if isinstance(live[r["name"]].window, Slide)}
     assert {r["name"] for r in unshared} == slide, unshared[:3]
+
+
+def of_its_class(rng: random.Random, query: Drawn, number: int) -> Drawn:
+    """The same windows and groups as a query that is there already, with other aggregates and
+    another policy: of a class that has kept windows ready without them, perhaps."""
+    return replace(
+        query,
+        name=f"{query.name}_{number}",
+        aggregates=query.aggregates if query.fails else draw_aggregates(rng, 2, query.is_distinct),
+        answers=rng.choice(("auto", "lazy", "eager")),
+    )
 
 
 def twin(rng: random.Random, query: Drawn) -> Drawn:

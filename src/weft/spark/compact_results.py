@@ -44,7 +44,6 @@ class ResultsCompactor:
         if ready and not network.eager():
             with self._catalog.write() as change:
                 change.drop_segments(ready)
-            crash_point("compact-results.dropped")
         elif len(ready) >= self._settings.compact_after:
             self._merge(network, ready)
 
