@@ -56,7 +56,7 @@ def test_answers_are_the_same_whatever_the_plan(seed, tmp_path, monkeypatch):
         step(db, stream, live)
         force(db, None)
         step(db, stream, live)
-        check_changes(db, live)
+        check_changes(db, rng, live)
         log = db.sql("SELECT why FROM weft.weaves").column("why").to_pylist()
         assert any(why.startswith("forced") for why in log)
         assert all(why.startswith("forced") or " came: " in why for why in log), log
@@ -78,7 +78,7 @@ def test_answers_are_the_same_where_trees_are_fed_by_finer_ones(tmp_path):
             step(db, stream, live)
         register(db, rng, live, QUERIES // 8)  # filled from the rows, fed from then on
         step(db, stream, live)
-        check_changes(db, live)
+        check_changes(db, rng, live)
 
 
 def fed_nodes(db: weft.Database) -> list[int]:

@@ -61,7 +61,7 @@ def test_shared_answers_equal_the_same_sql_over_the_rows(seed, tmp_path):
 def register(db: weft.Database, rng: random.Random, live: dict[str, Drawn], count: int) -> None:
     drawn = [draw_query(rng, f"q{len(live)}_{i}_{rng.randint(0, 10**6)}") for i in range(count)]
     drawn += [twin(rng, each) for each in rng.sample(drawn, count // 5)]
-    names = rng.sample(sorted(live), min(len(live), count // 3))
+    names = rng.sample(sorted(live), min(len(live), count // 5))
     drawn += [of_its_class(rng, live[name], len(live)) for name in names]
     db.sql(";\n".join(query.weft() for query in drawn))
     live |= {query.name: query for query in drawn}
